@@ -288,3 +288,9 @@ def test_groups_are_those_of_the_rows_of_each_fold():
         model.fit(X, X[:, 2], sample_weight=None if source == "oob" else weight)
         for fold in model._state.folds:  # labels are the groups, so rows in disorder would show
             assert_array_equal(codes_of(model, fold), fold.codes)
+
+
+def test_numbers_and_booleans_in_text_are_the_groups_that_fit_saw_as_numbers():
+    groups, _ = Groups.fit(0, np.array([[1.0], [0.0]] * 9), 18)
+    cells = np.array([["1"], ["01"], [" false"], ["TRUE"], ["x"], ["0.0"]], object)
+    assert groups.codes(cells, 6).tolist() == [1, 1, 0, 1, -1, 0]

@@ -50,7 +50,8 @@ function row(start, x) {
 function apply({ low, high, sum_within, tables, terms, ...answers }, given) {
   const scores = [given].flat();
   const sum = scores.reduce((a, b) => a + b);
-  const taken = scores.every((s) => s >= low && s <= high) &&
+  const taken = scores.every((s) => (low === null || s >= low) && s <= high) &&
+    (scores.length === 1 || Math.max(...scores) > -Infinity) &&
     (sum_within === null || Math.abs(sum - 1) <= sum_within);
   const values = [];
   for (const [operation, ...of] of terms)

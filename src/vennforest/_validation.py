@@ -5,6 +5,8 @@ All functions raise a ValueError that names the argument or attribute.
 
 import math
 import re
+from collections.abc import Iterable
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, cast, get_args
 
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _num_samples, column_or_1d
 
 from vennforest._messages import InputError as InputError
 from vennforest._messages import listed, not_one_of, shown, warn
@@ -167,6 +169,73 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
         missing = [cell is None or name == "NAType" or cell != cell for cell, name in cells]
         return np.array(missing, dtype=bool)
     return np.asarray(values != values)
+
+
+def group_names(groups: Any, name: str = "groups") -> NDArray[Any]:
+    """Return the name of each row's group as text or None where it is missing, objects (n,).
+
+    Text stands as it is written, without white space around it: "01" and "1" are two groups. Text
+    of white space alone is missing, and whole numbers have no fraction.
+
+    Raises
+    ------
+    InputError
+        If there are numbers among text, which could be the same or other groups.
+    """
+    refuse_masked(groups, name)
+    values = np.asarray(groups, object if isinstance(groups, list | tuple) else None)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1:
+        raise InputError(f"{name} must have shape (n,), got {values.shape}")
+    present = ~is_missing(values)
+    if values.dtype.kind in "SM":
+        values = values.astype(str)
+    cells = values[present].tolist()
+    is_text = {isinstance(cell, str) for cell in cells}
+    if len(is_text) > 1:
+        wrong = next(cell for cell in cells if not isinstance(cell, str))
+        raise InputError(
+            f"{name} must be text or numbers, got both, such as {wrong!r} among text: turn all "
+            "into text"
+        )
+    names = np.full(len(values), None, object)
+    names[present] = [text_of_label(cell).strip() or None for cell in cells]
+    return names
+
+
+def has_leading_zeros(names: Iterable[str]) -> bool:
+    """Return whether a text is written like 007, as codes are and numbers are not."""
+    return any(re.match(r"\s*[-+]?0\d", name) for name in names)
+
+
+def encode_groups(groups: Any, X: Any, name: str = "groups") -> IntArray | None:
+    """Return the code of the group of each row of X, (n,), None without groups; see `group_names`.
+
+    Missing groups are refused.
+    """
+    if groups is None:
+        return None
+    check_order(X, **{name: groups})
+    is_code = getattr(getattr(groups, "dtype", None), "kind", "O") in "iu"
+    names, n = np.asarray(groups) if is_code else group_names(groups, name), _num_samples(X)
+    if names.shape != (n,):
+        raise InputError(f"{name} must have shape ({n},), got {names.shape}")
+    if not is_code:
+        missing = is_missing(names)
+        if missing.any():
+            raise InputError(
+                f"{name} must name a group for every row, got none in row "
+                f"{int(missing.argmax())} (counted from 0): give such rows a group each"
+            )
+        names = names.astype(str)
+    codes: IntArray = np.unique(names, return_inverse=True)[1].astype(np.intp)
+    return codes
+
+
+def text_of_label(label: Any) -> str:
+    """Return a label or the name of a group as text, the same for 1, 1.0 and "1"."""
+    is_whole = isinstance(label, float | np.floating | Decimal) and label == label // 1
+    return str(int(label)) if is_whole else str(label)
 
 
 def is_frame(X: object) -> bool:

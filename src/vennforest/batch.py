@@ -193,7 +193,7 @@ class BatchPredictor:
     ) -> dict[str, pa.Array]:
         """Return the numeric input columns of the model, converted from text to numbers."""
         table = table_columns(self.model)
-        names = self.columns if table is None else table.numbers
+        names = self.columns if table is None else number_columns(self.model, table)
         markers = () if table is None else table.missing or ()
         numbers = {}
         for name in names:
@@ -340,6 +340,13 @@ def table_columns(model: Any) -> TableColumns | None:
     if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
         return first[0]
     return None
+
+
+def number_columns(model: Any, table: TableColumns) -> list[str]:
+    """Return the columns of numbers, but for one whose text names the groups of a model."""
+    groups = model._state.groups
+    names_groups = groups is not None and groups.labels.dtype.kind == "U"
+    return [name for name in table.numbers if not (names_groups and name == groups.by)]
 
 
 def _arrow_labels(classes: NDArray[Any]) -> pa.Array:

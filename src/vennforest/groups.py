@@ -94,9 +94,7 @@ class Groups:
         codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
         present = row_labels[~missing]
         if present.dtype.kind == "U" and self.labels.dtype.kind == "f":
-            # Text files contain booleans as words.
-            words = {"true": 1.0, "false": 0.0}
-            present = np.array([words.get(cell.strip().lower(), np.nan) for cell in present])
+            present = np.array([_number_in(cell) for cell in present.tolist()])
         if len(present) and len(self.labels) and present.dtype.kind != self.labels.dtype.kind:
             kinds = ["text" if a.dtype.kind == "U" else "numbers" for a in (self.labels, present)]
             raise InputError(f"by must give {kinds[0]}, as at fit, got {kinds[1]}")
@@ -212,6 +210,15 @@ def _group_labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.boo
     all_rows = np.full(n, "" if as_text else np.nan, values.dtype)
     all_rows[~missing] = values
     return all_rows, missing
+
+
+def _number_in(cell: str) -> float:
+    """Return the number or boolean that a text file has as text, NaN for other text."""
+    words = {"true": 1.0, "false": 0.0}
+    try:
+        return float(words.get(cell.strip().lower(), cell))
+    except ValueError:
+        return np.nan
 
 
 def _column(by: str | int, X: Any) -> Any:

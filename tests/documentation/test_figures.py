@@ -408,6 +408,9 @@ def sentences():
     yield f"{short(mean('intervals', 'coverage_95'), 2)} of the cases"
     jumps = [r for r in rows_of("interval_designs") if r["design"] in ("jump", "three steps")]
     yield f"in {short(min(float(row['worst']) for row in jumps), 2)} of the draws"
+    covered = [select("intervals", "coverage_95", source="blend", rows=n) for n in (200, 1000)]
+    errors = [short(draws.std(ddof=1) / len(draws) ** 0.5) for draws in covered]
+    yield f"standard errors {errors[0]} and {errors[1]} over draws"
     blend = deviation("blend with logistic regression", "normals")
     yield f"logistic regression is off by {short(blend, 2)}"
     named = deviation("5 folds, groups named", "near-copies")

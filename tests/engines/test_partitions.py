@@ -227,3 +227,16 @@ def test_what_a_forest_over_partitions_refuses():
             fit(CalibratedClassifier(FOREST).set_params(**{name: value}), parts)
     with pytest.raises(InputError, match="estimator must be a RandomForestClassifier"):
         fit(CalibratedClassifier(VennAbers()), parts)
+
+
+def test_a_forest_over_partitions_leaves_rows_without_a_label_out():
+    frame = draw_features(100)
+    missing = frame["y"].where(~frame.index.isin([3, 44, 70]), None)
+    model = CalibratedClassifier(FOREST, random_state=0)
+    with pytest.warns(CalibrationWarning, match="^3 rows have no 'y' and are left out$"):
+        fitted = fit(model, cut(frame.assign(y=missing), 50))
+    expected = fit(
+        model, [part.drop(index=[3, 44, 70], errors="ignore") for part in cut(frame, 50)]
+    )
+    X = frame[FEATURES]
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected.predict_proba(X))

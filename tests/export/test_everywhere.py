@@ -6,7 +6,14 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 from support.systems import SYSTEMS
-from vennforest import CalibratedClassifier, MatrixScaling, PooledCalibration, Venn, VennAbers
+from vennforest import (
+    CalibratedClassifier,
+    MatrixScaling,
+    PooledCalibration,
+    TemperatureScaling,
+    Venn,
+    VennAbers,
+)
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, PlattScaling
 from vennforest.calibrators.formula import FormulaSteps, Score
@@ -184,3 +191,16 @@ def test_a_full_matrix_is_one_product():
     assert [node.op_type for node in graph.graph.node].count("MatMul") == 1
     (found,) = SYSTEMS["onnx"]([(model, logits)], False)
     np.testing.assert_allclose(found["p"], model.predict_proba(logits), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("system", ["duckdb", "sqlite", "onnx", "javascript"])
+def test_a_logit_of_minus_infinity_has_the_probability_of_the_limit(system):
+    logits = np.log(np.random.default_rng(20261127).dirichlet(np.ones(3), 60))
+    y, inf = np.arange(60) % 3, np.inf
+    new = np.vstack([logits[:2], [[-inf, 0, 1], [-inf, -inf, 0]], np.full((3, 3), np.nan)])
+    new[-1], new[-2] = [-inf, -inf, -inf], [0, inf, 1]
+    two = np.array([0.4, -inf, -800.0, np.nan, inf, np.nan])
+    cases = [(TemperatureScaling().fit(logits, y), new), (VennAbers().fit(logits, y), new)]
+    cases.append((PlattScaling(on="logit").fit(logits[:, 0], y > 0), two))
+    for (model, new), found in zip(cases, SYSTEMS[system](cases, False), strict=True):
+        check(f"{model} with -inf", found, model, new)

@@ -56,16 +56,24 @@ def parts_of(query, dialect):
     return numbers, {name for name in names if not name.startswith("column")}, sides
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_has_the_numbers_names_and_joins_of_one(dialect):
+@pytest.fixture(scope="module")
+def queried():
+    """Models, the names of their scores, and the parts of their queries in one dialect."""
     scores, y = draw()
-    three = np.random.default_rng(20261127).dirichlet(np.ones(3), 60)
-    for model, names in (
+    three = np.random.default_rng(20261127).dirichlet(np.ones(3), 30)
+    models = (
         (VennAbers().fit(scores, y), "my score"),
         (PooledCalibration().fit(scores, y), "my score"),
         (VennAbers().fit(three, three.argmax(axis=1)), {1: "b", 0: "a", 2: "c"}),
-    ):
-        ours = parts_of(to_sql(model, score=names), "duckdb")
+    )
+    return [
+        (model, names, parts_of(to_sql(model, score=names), "duckdb")) for model, names in models
+    ]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_has_the_numbers_names_and_joins_of_one(dialect, queried):
+    for model, names, ours in queried:
         query = to_sql(model, dialect, score=names)
         assert parts_of(query, dialect) == ours
         # A decimal type would hold fewer digits than a double.
@@ -146,3 +154,22 @@ def test_sqlite_refuses_text_that_is_no_number():
     p = [row[-1] for row in rows]
     assert p[0] is p[2] is None
     assert p[1] == pytest.approx(model.predict_proba([0.25])[0, 1])
+
+
+def test_two_logits_and_one_of_the_first_class_may_be_minus_infinite():
+    duckdb = pytest.importorskip("duckdb")
+    p = np.linspace(0.1, 0.9, 40)
+    logits = np.log(np.column_stack([1 - p, p]))
+    y = np.arange(40) % 3 == 0
+    two = TemperatureScaling(on="logit").fit(logits, y)
+    rows = np.array([[-np.inf, 0.5], [0.25, -np.inf], [0.1, 0.7], [-np.inf, -np.inf]])
+    table = ", ".join(f"({i}, '{a}'::DOUBLE, '{b}'::DOUBLE)" for i, (a, b) in enumerate(rows))
+    source = f"(SELECT * FROM (VALUES {table}) AS v(row, a, b))"
+    query = to_sql(two, table=source, score={False: "a", True: "b"})
+    found = duckdb.sql(f"SELECT p FROM ({query}) ORDER BY row").fetchnumpy()["p"]
+    np.testing.assert_allclose(found[:3], two.predict_proba(rows[:3])[:, 1], 0, 1e-12)
+    assert np.ma.getmaskarray(found).tolist() == [False, False, False, True]
+    query = to_sql(two, table=source, score={False: "a"})
+    found = duckdb.sql(f"SELECT p FROM ({query}) ORDER BY row").fetchnumpy()["p"]
+    of_first = np.where(np.isinf(rows[:, 0]), 745.0, -rows[:, 0])
+    np.testing.assert_allclose(found, two.predict_proba(of_first)[:, 1], 0, 1e-12)

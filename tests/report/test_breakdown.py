@@ -101,7 +101,7 @@ def test_values_of_a_column_are_parts():
     assert dict(parts)["missing"].tolist() == [49, 50] and len(dict(parts)["v1"]) == 10
     assert sorted(np.concatenate([rows for _, rows in parts])) == list(range(51))
     numbers = parts_by_value(np.array([10.0, 9.0, 10.0], object))
-    assert [name for name, _ in numbers] == ["9.0", "10.0"]
+    assert [name for name, _ in numbers] == ["9", "10"]
 
 
 @pytest.mark.parametrize("start", [0, 1e9, 1e15])

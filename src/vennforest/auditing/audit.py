@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import column_or_1d
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, IntArray, encode_groups
 from vennforest.auditing.columns import (
     MIN_AUDITED_ROWS,
     find_faulty_columns,
@@ -81,7 +81,8 @@ def audit(
     rows = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(sample_weight)
     if len(rows) < len(labels):
         X = _safe_indexing(X, rows)
-    group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
+    group_codes = encode_groups(groups, labels)
+    group_codes = None if group_codes is None else group_codes[rows]
     return [
         finding if finding.rows is None else replace(finding, rows=rows[finding.rows])
         for finding in _findings(model, X, labels[rows], group_codes, are_new)

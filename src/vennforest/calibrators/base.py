@@ -347,17 +347,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
         """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""
-        term = self._reading_term(kind, is_of_classes=values.ndim == 2)
+        term = self._reading_term(kind, values.ndim == 2, Score())
         return values if isinstance(term, Score) else FormulaSteps(term)(values)
 
-    def _reading_term(self, kind: ScoreKind, is_of_classes: bool) -> Term:
+    def _reading_term(self, kind: ScoreKind, is_of_classes: bool, score: Term) -> Term:
         """Return what the map takes, from the score of two classes or the scores of more."""
         if kind != "logit" or self._reads == "logits":
-            return Score()
+            return score
         if not is_of_classes:
-            return Score().logistic() if self._reads == "probability" else Score()
+            return score.logistic() if self._reads == "probability" else score
         of_classes = softmax if self._reads == "probability" else log_odds_of_classes
-        return of_classes(Score())
+        return of_classes(score)
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""

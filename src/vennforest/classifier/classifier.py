@@ -51,8 +51,8 @@ from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001
-"""Of the map from a blend to the probability: it is calibrated already, so that the map stays near
-the identity. A pool takes nearly separable scores of few rows to zeros and ones."""
+"""Of the map from a blend of two classes to the probability: it is calibrated already, so that the
+map stays near the identity. Of more classes a pool can mend what the members' maps cannot."""
 
 
 def _check_bounds(model: CalibratedClassifier) -> bool:
@@ -265,7 +265,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
                 "got another"
             )
         calibrator, point = unfitted_calibrators(self)
-        if point is not None and isinstance(fitted.folds[0].model, BlendedModel):
+        is_blend = isinstance(fitted.folds[0].model, BlendedModel)
+        if point is not None and is_blend and len(fitted.classes) == 2:
             point = SoftmaxMap(ridge=BLEND_POINT_RIDGE, shrinkage=BLEND_POINT_SHRINKAGE)
         self._fitted = fit_calibrators(fitted, fitted.folds, calibrator, point)
         return self

@@ -13,7 +13,7 @@ from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.direction import ranking_area
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
-from vennforest.commands.pages import values_of_columns
+from vennforest.commands.pages import dividing_columns, values_in
 from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
@@ -152,9 +152,11 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
     frame = read_table(options.data, [options.target], form=options.form)
     table = split_target(frame, options.target, screened=False)
     p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[-1]))
-    column = values_of_columns(frame, table, [options.groups]).get(options.groups or "")
+    columns = dividing_columns(options, options.data, frame, [options.groups])
     notes: list[str] = []
-    groups = group_codes(column, len(p), notes)
+    groups = group_codes(
+        values_in(columns.loc[table.X.index]).get(options.groups or ""), len(p), notes
+    )
     for note in notes:
         say(f"Note: {note}")
     new_map = options.method or "spline"

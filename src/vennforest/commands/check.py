@@ -28,8 +28,9 @@ from vennforest.commands.options import Check
 from vennforest.commands.pages import (
     check_page_options,
     common_arguments,
+    dividing_columns,
     fail,
-    values_of_columns,
+    values_in,
     write_page,
 )
 from vennforest.commands.terminal import say
@@ -63,7 +64,11 @@ def run(options: Check) -> None:
     frame = read_rows(path, model, options.form, options.target)
     options.row_counts[path] = len(frame)
     table = split_target(frame, options.target, name=path.name, screened=False)
-    values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
+    groups, by = [options.groups, options.grades], options.by or []
+    segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
+    divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
+    divided = divided.loc[table.X.index]
+    values = values_in(divided[list({name: 0 for name in [options.groups, *by] if name})])
     promises = {
         name: getattr(options, name) for name in ("sensitivity", "specificity", "precision")
     }
@@ -79,7 +84,7 @@ def run(options: Check) -> None:
         evaluation, rows, commands, columns = _judge_model(options, model, cells, table, values)
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
-    validation = _validation_sections(options, evaluation, rows)
+    validation = _validation_sections(options, evaluation, divided.loc[rows.index])
     evaluation = evaluation.with_sections([*sections, *validation])
     if not evaluation.source.trained_on_rows:
         evaluation = with_updates(evaluation)
@@ -170,11 +175,11 @@ def _validation_sections(
     options: Check, evaluation: Evaluation, rows: pd.DataFrame
 ) -> list[Section]:
     """Return the sections that the options ``--grades`` and ``--segments`` ask for."""
-    sections, comparison, columns = [], evaluation.comparison, list(rows.columns)
+    sections, comparison, columns = [], evaluation.comparison, [*map(str, rows)]
     if options.grades is not None:
-        grade, reference = rows[find_name(columns, options.grades)], None
+        grade, reference = rows[options.grades], None
         if options.reference is not None:
-            reference_rows = read_table(options.reference, form=options.form)
+            reference_rows = read_table(options.reference, [options.grades], form=options.form)
             options.row_counts[options.reference] = len(reference_rows)
             reference = reference_rows[find_name(reference_rows.columns, options.grades)]
         sections.append(grades_section(comparison, grade, reference))
@@ -185,7 +190,7 @@ def _validation_sections(
         unused += [name for label in evaluation.classes.index for name in columns_of(label, KINDS)]
         columns = [name for name in columns if name not in unused]
     elif options.segments:
-        columns = [find_name(columns, name) for name in options.segments]
+        columns = options.segments
     if options.segments:
         seed = evaluation.settings["random_state"]
         sections.append(segments_section(comparison, rows[columns], seed))

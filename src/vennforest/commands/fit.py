@@ -17,7 +17,7 @@ from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
-from vennforest.commands.pages import split_table
+from vennforest.commands.pages import dividing_columns, split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import table_estimator
@@ -25,7 +25,7 @@ from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
-from vennforest.tables.types import read_types
+from vennforest.tables.types import read_types, texts_of
 
 
 def run(options: Fit) -> None:
@@ -34,8 +34,15 @@ def run(options: Fit) -> None:
     with progress_bar("Training"):
         types = {} if options.types is None else read_types(options.types)
         frame = read_table(
-            options.data, [*types, options.target], names_in(options.missing), options.form
+            options.data,
+            [*texts_of(types), options.target],
+            names_in(options.missing),
+            options.form,
         )
+        if options.by is not None and options.by not in types:
+            by = dividing_columns(options, options.data, frame, [], [options.by])[options.by]
+            if by.dtype != frame[options.by].dtype:  # 01 and 1 are two groups
+                types[options.by], frame[options.by] = "category", by
         name, split_by = options.data.name, [options.groups]
         table, values = split_table(options, frame, options.target, name, types, split_by)
         notes, X, y = table.notes, table.X, table.y

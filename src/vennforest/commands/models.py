@@ -20,8 +20,8 @@ from vennforest._class_columns import (
     refuse_own_output,
 )
 from vennforest._messages import listed
-from vennforest._validation import FloatArray, InputError
-from vennforest.batch import table_columns
+from vennforest._validation import FloatArray, InputError, text_of_label
+from vennforest.batch import number_columns, table_columns
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
@@ -80,7 +80,8 @@ def read_rows(
     table = table_columns(model)
     if table is None:
         return read_table(path, [target or ""], form=form)
-    as_text = [name for name in table.feature_names_in_ if name not in table.numbers]
+    numbers = number_columns(model, table)
+    as_text = [name for name in table.feature_names_in_ if name not in numbers]
     return read_table(path, [*as_text, target or ""], table.missing or (), form)
 
 
@@ -143,13 +144,6 @@ def numbers_of_labels(
                 f"{name} must be LABEL={unit} with a label of {', '.join(labels)}, got {entry!r}"
             ) from None
     return numbers
-
-
-def text_of_label(label: Any) -> str:
-    """Return a label as text, the same for 1, 1.0 and "1"."""
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    return str(label)
 
 
 def check_probabilities_in(column: FloatArray, name: str) -> None:

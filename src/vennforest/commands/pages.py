@@ -14,12 +14,12 @@ import typer
 
 from vennforest._files import Input, marked, shown_path, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError
-from vennforest.commands.options import Check, Fit, Options, Report
+from vennforest._validation import InputError, has_leading_zeros
+from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
 from vennforest.report.words import line_findings
-from vennforest.tables.files import find_name
+from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
 
@@ -37,7 +37,7 @@ def split_table(
 ) -> tuple[LabelledTable, dict[str, Any]]:
     """Return features and labels, and the values of the columns ``split_by`` and ``by``.
 
-    The columns ``split_by`` are left out of the features.
+    The columns ``split_by``, groups and sites, are left out of the features.
     """
     columns = [find_name(frame.columns, column) for column in split_by if column is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
@@ -45,17 +45,39 @@ def split_table(
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
     drop = list(dict.fromkeys(drop))
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
-    columns += by
-    declared = {column: types[column] for column in columns if types.get(column, DROP) != DROP}
-    return table, values_of_columns(read_declared(frame, declared), table, columns)
+    values = dividing_columns(options, options.data, frame, columns, by, types)
+    return table, values_in(values.loc[table.X.index])
 
 
-def values_of_columns(
-    frame: pd.DataFrame, table: LabelledTable, names: Iterable[str | None]
-) -> dict[str, Any]:
-    """Return a mapping from names of columns to their values in the labelled rows."""
-    rows = frame.loc[table.X.index]
-    return {name: rows[find_name(frame.columns, name)].to_numpy(object) for name in names if name}
+def dividing_columns(
+    options: TableOptions,
+    path: Path | None,
+    frame: pd.DataFrame,
+    groups: Iterable[str | None],
+    others: Iterable[str] = (),
+    types: Mapping[str, str] = {},
+) -> pd.DataFrame:
+    """Return the columns that divide the rows of a table into groups, sites, grades or parts.
+
+    Text of ``groups`` stands as in the file. ``others`` may be numbers, unless one of them has
+    leading zeros. Columns of declared ``types`` are read as declared.
+    """
+    of_groups = [name for name in groups if name is not None]
+    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *others]))
+    declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
+    frame = read_declared(frame[names], declared)
+    if path is None or not names:
+        return frame
+    written = TableFile(path, options.form).read(names, names=names).where(frame.notna())
+    are_text = {
+        n for n in names if n in of_groups or has_leading_zeros(map(str, written[n].dropna()))
+    }
+    return written.assign(**{name: frame[name] for name in set(names) - are_text | {*declared}})
+
+
+def values_in(columns: pd.DataFrame) -> dict[str, Any]:
+    """Return the values (n,) of columns by name."""
+    return {str(name): columns[name].to_numpy(object) for name in columns}
 
 
 def common_arguments(

@@ -27,7 +27,7 @@ from vennforest.report.estimators import BLENDED
 from vennforest.report.splits import times
 from vennforest.tables.files import TableFile, output_format, read_table
 from vennforest.tables.target import load_example
-from vennforest.tables.types import read_types
+from vennforest.tables.types import read_types, texts_of
 
 OTHER_ESTIMATORS = BLENDED[1:]
 """Estimators beside the default one, where ``--estimator`` names none."""
@@ -41,7 +41,9 @@ def run(options: Report) -> None:
     types = {} if options.types is None else read_types(options.types)
     missing = names_in(options.missing)
     if options.data is not None:
-        frame = read_table(options.data, [*types, options.target or ""], missing, options.form)
+        frame = read_table(
+            options.data, [*texts_of(types), options.target or ""], missing, options.form
+        )
         name, target = options.data.name, options.target
         options.row_counts[options.data] = len(frame)
     else:

@@ -18,13 +18,14 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_inside,
+    check_order,
     class_index,
+    encode_groups,
     encode_labels,
 )
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import binomial_bound
 from vennforest.groups import codes_of
-from vennforest.metrics._inputs import group_numbers
 from vennforest.scores import check_scores
 from vennforest.sources import CalibrationExamples
 
@@ -184,6 +185,7 @@ def threshold_for(
     promise, target = _read_promise(dict(zip(get_args(Promise), values, strict=True)), costs)
     delta = check_inside(delta, "delta")
     if y is not None:
+        check_order(model, y=y, groups=groups)
         scores, exact, fitted = _one_column(model), True, None
         check_consistent_length(scores, y)
         codes, classes = encode_labels(y)
@@ -196,7 +198,7 @@ def threshold_for(
         scores = _of_class(scores, code)
     labels = codes == code
     all_scores, all_labels = scores, labels
-    numbers = group_numbers(groups, len(labels))
+    numbers = encode_groups(groups, labels)
     if numbers is not None:
         every_row = np.ones(len(labels), bool)
         can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, every_row)

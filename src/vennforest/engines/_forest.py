@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from vennforest._messages import shown
+from vennforest._messages import shown, warn
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import check_parameters, resolve_estimator
@@ -28,9 +28,10 @@ from vennforest.forest import FORESTS, Members, MixedForestClassifier, Votes
 from vennforest.sources import Fold, with_seed
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import as_floats
+from vennforest.tables.labelled_scores import LeftOut, is_valid
 
-Content = tuple[NDArray[Any], int]
-"""The distinct labels of a partition, and a checksum of its rows."""
+Content = tuple[NDArray[Any], int, LeftOut]
+"""The distinct labels of a partition, a checksum of its labelled rows, and the others counted."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,7 +61,9 @@ def fit_partitions(
     estimator = with_seed(estimator, random_state)
     columns = [*features, target]
     contents: dict[int, Content] = run(columns, partial(_look, columns))
-    numbers = sorted(number for number, (labels, _) in contents.items() if len(labels))
+    numbers = sorted(number for number, (labels, *_) in contents.items() if len(labels))
+    for note in sum((left_out for *_, left_out in contents.values()), LeftOut()).notes(target):
+        warn(note.rstrip("."))
     if len(numbers) < 2:
         raise InputError(
             f"the data must have at least two partitions with rows, got {len(numbers)}: "
@@ -71,7 +74,7 @@ def fit_partitions(
         raise InputError(
             f"{target!r} must contain two classes or more, got {shown(classes.tolist())}"
         )
-    checksums = {number: checksum for number, (_, checksum) in contents.items()}
+    checksums = {number: checksum for number, (_, checksum, _) in contents.items()}
     crews = plan_crews(estimator, numbers)
     grown = run(columns, partial(_grow, columns, checksums, classes, crews))
     forests = {number: grown[number] for number in crews}
@@ -130,22 +133,25 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
 
 def _read_examples(
     columns: Sequence[str], batches: Batches, expected: int | None = None
-) -> tuple[NDArray[np.float32], NDArray[Any], int]:
-    """Return the features (n, d), the labels (n,) and a checksum of the rows of a partition.
+) -> tuple[NDArray[np.float32], NDArray[Any], int, LeftOut]:
+    """Return the features (n, d) and labels (n,) of a partition, a checksum, and the rows left out.
 
-    Raises an `InputError` if the checksum differs from the ``expected`` one.
+    Rows without a label are left out. Raises an `InputError` if the checksum differs from the
+    ``expected`` one.
     """
     *features, target = columns
+    left_out = LeftOut()
     tables, labels, n_rows = [np.empty((0, len(features)), np.float32)], [np.empty(0)], 0
     for batch in batches:
         cells = [as_floats(batch.column(n), n, "the partition", n_rows) for n in features]
         with np.errstate(over="ignore"):  # the forest refuses infinite numbers
-            tables.append(np.column_stack(cells).astype(np.float32))
-        labels.append(labels_of(batch, target))
+            table = np.column_stack(cells).astype(np.float32)
+        tables.append(table[is_valid(batch, [target]).to_numpy(zero_copy_only=False)])
+        labels += [labels_of(part, target) for part in left_out.drop([batch], target, [])]
         n_rows += batch.num_rows
     X, y = np.concatenate(tables), np.concatenate([p for p in labels if len(p)] or labels)
     checksum = 0
-    if n_rows:
+    if len(y):
         hashes = hash_rows(X) ^ (hash_rows(y[:, None]) * np.uint64(0x9E3779B97F4A7C15))
         checksum = int(hashes.sum(dtype=np.uint64))
     if expected not in (None, checksum):
@@ -153,13 +159,13 @@ def _read_examples(
             "the rows must be the same each time that they are read, got others: store or persist "
             "the data before fitting"
         )
-    return X, y, checksum
+    return X, y, checksum, left_out
 
 
 def _look(columns: Sequence[str], batches: Batches, number: int) -> Content:
     """Return the distinct labels of a partition and a checksum that ignores the order of rows."""
-    _, y, checksum = _read_examples(columns, batches)
-    return np.unique(y), checksum
+    _, y, checksum, left_out = _read_examples(columns, batches)
+    return np.unique(y), checksum, left_out
 
 
 def _grow(
@@ -173,7 +179,7 @@ def _grow(
     """Return the forest grown on a partition, None if it is to grow no trees."""
     if number not in crews:
         return None
-    X, y, _ = _read_examples(columns, batches, checksums[number])
+    X, y, *_ = _read_examples(columns, batches, checksums[number])
     return grow_crew(crews[number], X, y.astype(classes.dtype), classes)
 
 
@@ -201,7 +207,7 @@ def _score(
     number: int,
 ) -> ScoreCounts:
     """Count the labels of a partition at the scores by the trees of other partitions."""
-    X, y, _ = _read_examples(columns, batches, checksums[number])
+    X, y, *_ = _read_examples(columns, batches, checksums[number])
     if not len(y):
         return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
     forest = join_forests(forest for home, forest in forests.items() if home != number)

@@ -83,12 +83,9 @@ def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]
 
 
 def labels_of(batch: pa.RecordBatch, target: str) -> NDArray[Any]:
-    """Return the labels of a batch, shape (n,); raise an `InputError` if any is missing."""
+    """Return the labels (n,) of a batch without missing ones."""
     encoded = batch.column(target).dictionary_encode()
-    labels = encoded.dictionary.to_pylist()
-    if encoded.null_count or any(label is None or label != label for label in labels):
-        raise InputError(f"{target!r} must have a label in every row, got none in some")
-    of_rows: NDArray[Any] = np.asarray(labels)[encoded.indices.to_numpy()]
+    of_rows: NDArray[Any] = np.asarray(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
     return of_rows
 
 

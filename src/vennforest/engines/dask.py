@@ -155,7 +155,8 @@ def fit(
         An unfitted model whose estimator is a random forest, extra trees or a mixed forest, with
         ``subforest="all"`` and a ``calibrate_on`` of "auto" or "oob".
     frame : dask.dataframe.DataFrame
-        Numeric columns, finite or missing, and the target. Empty partitions are ignored.
+        Numeric columns, finite or missing, and the target. Empty partitions are ignored, and rows
+        without a label are left out with a warning, as ``vennforest fit`` does.
     target : str
         The column of the labels.
     features : sequence of str, optional
@@ -169,8 +170,8 @@ def fit(
     Raises
     ------
     InputError
-        If a partition has a missing label or an infinite feature or changed between two passes, or
-        if fewer than two partitions have rows.
+        If a partition has an infinite feature or changed between two passes, or if fewer than two
+        partitions have labelled rows.
     """
     if features is None:
         features = [str(name) for name in _check_frame(frame).columns if name != target]

@@ -15,6 +15,7 @@ from vennforest.calibrators.formula import (
     LOWEST,
     Code,
     Language,
+    Score,
     Term,
     divided_by_sum,
     first_of_largest,
@@ -25,6 +26,7 @@ from vennforest.calibrators.formula import (
 from vennforest.calibrators.intervals import ScoreIntervals
 from vennforest.calibrators.venn import N_VENN_BINS, bins_of
 from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
+from vennforest.scores import ZERO_LOGIT
 
 INTERVAL_LEVEL = 0.95
 """Level of the exported confidence intervals."""
@@ -33,7 +35,9 @@ INTERVAL_LEVEL = 0.95
 def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]:
     """Return the smallest and largest accepted score, and the tolerance of a row's sum to 1."""
     k, is_sum = len(calibrator.classes_), calibrator.on_ == "probability"
-    if not is_sum and (calibrator._reads != "probability" or calibrator.on_ == "logit"):
+    if calibrator.on_ == "logit":  # that of probability 0 is minus infinity
+        return -np.inf, -LOWEST, None
+    if not is_sum and calibrator._reads != "probability":
         return LOWEST, -LOWEST, None
     return 0.0, 1.0, k * 0.005 + 1e-9 if is_sum and k > 2 else None  # two decimals of each
 
@@ -46,7 +50,11 @@ def write_outputs(formulas: dict[str, Term], language: Language[Code]) -> dict[s
 def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[str, Term]:
     """Return the formulas of ``p``, bounds ``p0``, ``p1`` and intervals ``low95``, ``high95``."""
     k = len(calibrator.classes_)
-    scores = calibrator._reading_term(calibrator.on_, is_of_classes=k > 2)
+    score: Term = Score()
+    if calibrator.on_ == "logit":  # as `check_finite` replaces minus infinity
+        largest = score.largest() if k > 2 else 0.0
+        score = score.unless_above(LOWEST, largest + ZERO_LOGIT, score)
+    scores = calibrator._reading_term(calibrator.on_, k > 2, score)
     if k > 2 and calibrator.on_ == "probability":
         scores = divided_by_sum(scores)
     if (center := calibrator.reversed_at_) is not None:

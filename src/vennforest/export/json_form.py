@@ -225,7 +225,7 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
     writer = _JsonWriter()
     outputs: dict[str, int] = write_outputs(formulas, writer)
     low, high, sum_tolerance = accepted_scores(calibrator)
-    accepted = {"low": low, "high": high, "sum_within": sum_tolerance}
+    accepted = {"low": low if np.isfinite(low) else None, "high": high, "sum_within": sum_tolerance}
     return {**accepted, "tables": writer.tables, "terms": writer.terms, **outputs}
 
 

@@ -23,7 +23,15 @@ from vennforest._files import one_line, refused_as
 from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Operation, Score, Steps, Term, Value, write_terms
+from vennforest.calibrators.formula import (
+    LOWEST,
+    Operation,
+    Score,
+    Steps,
+    Term,
+    Value,
+    write_terms,
+)
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
@@ -489,6 +497,9 @@ def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Term]) -
     is_accepted = graph.node("Equal", flags, one)
     if len(calibrator.classes_) > 2:
         flags = graph.apply("smallest", flags)
+        if low == -np.inf:  # of a row of minus infinity alone nothing is known
+            largest = graph.apply("largest", scores)
+            flags = graph.apply("if <=", graph.number(LOWEST), largest, flags, zero)
         if sum_tolerance is not None:
             deviation = graph.node("Abs", graph.apply("subtract", graph.apply("sum", scores), one))
             flags = graph.apply("if <=", deviation, graph.number(sum_tolerance), flags, zero)

@@ -15,7 +15,7 @@ from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
-from vennforest.scores import RANGE_TOLERANCE
+from vennforest.scores import RANGE_TOLERANCE, ZERO_LOGIT
 
 Dialect = Literal[
     "duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks", "spark", "redshift",
@@ -103,7 +103,7 @@ def to_sql(
     str
         A SELECT of all columns, ``p``, for methods with bounds ``p0`` and ``p1``, and with
         ``confidence`` ``low95`` and ``high95``. The added columns are NULL where the score is NULL,
-        NaN, infinite, or refused by ``predict_proba``. For more than two classes there is one per
+        NaN or otherwise refused by ``predict_proba``. For more than two classes there is one per
         label, such as ``p_label``.
 
     Raises
@@ -148,8 +148,14 @@ def to_sql(
         low, high = -RANGE_TOLERANCE, 1 + RANGE_TOLERANCE
     if len(names) == len(classes) == 2 and calibrator.on_ == "probability":
         sum_tolerance = 0.01 + RANGE_TOLERANCE  # two decimals of each
-    ends = f"{sql_number(low)} AND {sql_number(min(high, LARGEST))}"
+    ends = f"{sql_number(max(low, LOWEST))} AND {sql_number(min(high, LARGEST))}"
     tests = [f"{column} BETWEEN {ends}" for column in columns]  # NaN is between no numbers
+    if low == -np.inf:
+        pairs = zip(tests, doubles, strict=True)
+        tests = [f"({test} OR {x} < {sql_number(LOWEST)})" for test, x in pairs]
+        if len(doubles) > 1:  # of a row of minus infinity alone nothing is known
+            finite = [f"{x} >= {sql_number(LOWEST)}" for x in doubles]
+            tests.append(f"({' OR '.join(finite)})")
     if sum_tolerance is not None:
         tests.append(f"ABS({' + '.join(doubles)} - 1e0) <= {sql_number(sum_tolerance)}")
     test = " AND ".join(tests)
@@ -185,11 +191,18 @@ def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> li
     if len(of_classes.classes) > 2 or (len(columns) == 1 and not of_classes.of_first):
         return columns
     first, second = columns[0], columns[-1]
+    if kind == "logit":  # that of probability 0 is minus infinity
+        others = (second, first) if len(columns) > 1 else ("0e0", "0e0")
+        first, second = (
+            f"CASE WHEN {x} < {sql_number(LOWEST)} THEN {other} + {sql_number(ZERO_LOGIT)} "
+            f"ELSE {x} END"
+            for x, other in zip((first, second), others, strict=True)
+        )
+        return [f"({second if len(columns) > 1 else '0e0'} - {first})"]
     if len(columns) == 1:
-        is_logit = kind == "logit"
-        return [f"(0e0 - {first})" if is_logit else f"LEAST(GREATEST(1e0 - {first}, 0e0), 1e0)"]
+        return [f"LEAST(GREATEST(1e0 - {first}, 0e0), 1e0)"]
     if kind != "probability":
-        return [f"({second} - {first})" if kind == "logit" else second]
+        return [second]
     total = f"({first} + {second})"
     return [f"({second} / CASE WHEN ABS({total} - 1e0) <= 1e-12 THEN 1e0 ELSE {total} END)"]
 

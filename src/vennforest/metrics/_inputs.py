@@ -18,6 +18,7 @@ from vennforest._validation import (
     check_order,
     check_weights,
     class_index,
+    encode_groups,
     encode_labels,
 )
 from vennforest.scores import check_scores, read_probabilities
@@ -126,17 +127,13 @@ def positive_problem(
 
 
 def group_numbers(
-    groups: ArrayLike | None, n: int, sample_weight: ArrayLike | None = None
+    groups: ArrayLike | None, p: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> IntArray | None:
-    """Return the group code of each of the n rows with positive weight, None without groups."""
-    if groups is None:
-        return None
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
-    if len(codes) != n:
-        raise ValueError(f"groups must be of {n} rows, got {len(codes)}")
-    if sample_weight is not None:
-        codes = codes[np.asarray(sample_weight) > 0]
-    numbers: IntArray = np.unique(codes, return_inverse=True)[1]
+    """Return the group code of each row of p with positive weight, None without groups."""
+    codes = encode_groups(groups, p)
+    if codes is None or sample_weight is None:
+        return codes
+    numbers: IntArray = np.unique(codes[np.asarray(sample_weight) > 0], return_inverse=True)[1]
     return numbers
 
 

@@ -86,7 +86,7 @@ def calibration_line(
     """
     check_inside(level, "level")
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
-    return line_of(problem, group_numbers(groups, len(np.asarray(y)), sample_weight), level)
+    return line_of(problem, group_numbers(groups, p, sample_weight), level)
 
 
 def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> CalibrationLine:

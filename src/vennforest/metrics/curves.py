@@ -169,7 +169,7 @@ def reliability_curve(
         )
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     problem = estimates.main()
-    numbers = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    numbers = group_numbers(groups, p, sample_weight)
     fit = recalibrate(problem)
     n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
     codes = bin_codes(problem.p, bins, strategy, problem.weight)

@@ -80,7 +80,7 @@ def loss_intervals(
     """
     check_inside(level, "level")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    numbers = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    numbers = group_numbers(groups, p, sample_weight)
     return loss_intervals_of(estimates.p, estimates.codes, estimates.weight, numbers, level)
 
 

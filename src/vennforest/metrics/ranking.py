@@ -83,7 +83,7 @@ def auc_interval(
     check_inside(level, "level")
     estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
-    group = np.arange(n) if (numbers := group_numbers(groups, n)) is None else numbers
+    group = np.arange(n) if (numbers := group_numbers(groups, p)) is None else numbers
     counts = np.bincount(estimates.codes, minlength=estimates.p.shape[1])
     if (counts > 0).sum() < 2:
         return AucInterval(float("nan"), 0.0, 1.0, level)
@@ -142,7 +142,7 @@ def auc_difference(
     if (counts > 0).sum() < 2:
         return AucDifference(np.nan, np.nan, np.nan, np.nan, level)
     (area, influence), (area_versus, of_versus) = (_influence(each, counts) for each in both)
-    group = group_numbers(groups, len(first.codes))
+    group = group_numbers(groups, p)
     error = _variance_of_mean(influence - of_versus, first, counts, group) ** 0.5
     difference, margin = area - area_versus, float(ndtri((1 + level) / 2)) * error
     pvalue = float(erfc(abs(difference) / error / 2**0.5)) if error > 0 else float(difference == 0)
@@ -265,7 +265,7 @@ def threshold_table(
     at = _check_thresholds(thresholds)
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
     outcome, estimate, weight = problem
-    group = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    group = group_numbers(groups, p, sample_weight)
     positive, negative = weight * outcome, weight * (1 - outcome)
     hits, alarms = _weight_above(estimate, positive, at), _weight_above(estimate, negative, at)
     n_positive, n_negative = positive.sum(), negative.sum()
@@ -400,7 +400,7 @@ def decision_curve(
     band: dict[str, FloatArray] = {}
     if versus is not None:
         p_versus = positive_problem(y, versus, sample_weight, classes, pos_label).p
-        group = group_numbers(groups, len(np.asarray(y)), sample_weight)
+        group = group_numbers(groups, p, sample_weight)
         band = {"versus": benefit(p_versus), "difference": benefit(estimate) - benefit(p_versus)}
         margin = _margin_of_difference(estimate, p_versus, outcome, weight, group, at, level)
         band["difference_low"] = band["difference"] - margin

@@ -141,7 +141,7 @@ def calibration_distances(
     check_inside(level, "level")
     check_count(n_draws, "n_draws")
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
-    numbers = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    numbers = group_numbers(groups, p, sample_weight)
     is_inside = (problem.p > 0) & (problem.p < 1)
     outcome, estimate, weight = (values[is_inside] for values in problem)
     group = np.arange(len(estimate)) if numbers is None else numbers[is_inside]

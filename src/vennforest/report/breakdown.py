@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import InputError, IntArray
+from vennforest._validation import (
+    InputError,
+    IntArray,
+    group_names,
+    has_leading_zeros,
+    is_missing,
+)
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import auc_interval, decision_curve, threshold_table
 from vennforest.metrics.intervals import share_interval
@@ -17,7 +23,7 @@ from vennforest.metrics.losses import squared_losses
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
 from vennforest.report.measures import CALIBRATION_TESTS, Event, Predictions
-from vennforest.report.splits import are_missing, moments
+from vennforest.report.splits import moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,24 +221,21 @@ def periods(times: NDArray[Any]) -> tuple[str, Parts]:
 def parts_by_value(values: NDArray[Any]) -> Parts:
     """Return the rows of each value, or of quarters of numbers; the missing ones come last.
 
-    If there are many values, only the most frequent are parts. Spaces at the ends of values are
-    ignored.
+    If there are many values, only the most frequent are parts. Text with leading zeros is no
+    number; see `group_names`.
     """
     import pandas as pd
 
-    missing = are_missing(values)
+    texts = group_names(values, "by")
+    missing = is_missing(texts)
     present = np.flatnonzero(~missing)
-    cells = pd.Series(values[present])
-    try:
-        numbers = cells.astype(np.float64)
-        is_numeric = bool(np.isfinite(numbers).all())
-    except (TypeError, ValueError):
-        is_numeric = False
+    labels = pd.Series(texts[present], dtype=object)
+    numbers = pd.to_numeric(labels, errors="coerce").astype(np.float64)
+    is_numeric = bool(np.isfinite(numbers).all()) and not has_leading_zeros(labels)
     if is_numeric and numbers.nunique() > MAX_VALUES:
         quarters = pd.qcut(numbers, N_NUMBER_PARTS, duplicates="drop")
         labels, names = quarters.astype(str), quarters.cat.categories.astype(str).tolist()
     else:
-        labels = cells.map(lambda value: str(value).strip())
         keys = numbers if is_numeric else labels
         by_value = labels[keys.sort_values(kind="stable").index].drop_duplicates()
         names = by_value.tolist()

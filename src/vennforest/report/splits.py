@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from vennforest._messages import as_sentence, listed
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    encode_groups,
+    group_names,
+    is_missing,
+)
 from vennforest.monitoring.stream import times_as_numbers
 from vennforest.sources.splits import Split, at_most_groups
 from vennforest.tables.cells import CellColumn
@@ -85,32 +92,20 @@ def _trainable(splits: Sequence[Split], codes: IntArray, groups: IntArray | None
     return trainable
 
 
-def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask (n,) of values that are None, NaN, NA, NaT, or text of spaces."""
-    import pandas as pd
-
-    is_blank = [isinstance(value, str) and not value.strip() for value in values.tolist()]
-    missing: NDArray[np.bool_] = pd.isna(values) | np.array(is_blank, dtype=bool)
-    return missing
-
-
 def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
     """Return the code (n,) of each row's group; a row without a group is a group of its own.
 
-    Names that differ by spaces at their ends are the same. A note counts the missing ones.
+    A note counts the missing ones; see `group_names`.
     """
     if groups is None:
         return None
-    values = np.asarray(groups, dtype=object)
-    if values.shape != (n,):
-        raise InputError(f"groups must have shape ({n},), got {values.shape}")
-    missing = are_missing(values)
+    names = group_names(groups)
+    missing = is_missing(names)
     if missing.any():
         notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
-    names = np.array([f"{type(v).__name__} {v}".strip() for v in values.tolist()], dtype=object)
-    names[missing] = [f"row {i}" for i in np.flatnonzero(missing)]
-    codes: IntArray = np.unique(names.astype(str), return_inverse=True)[1].astype(np.intp)
-    return codes
+    # A blank before the number: no group is called so.
+    names[missing] = [f" {row}" for row in np.flatnonzero(missing)]
+    return encode_groups(np.unique(names.astype(str), return_inverse=True)[1], np.empty(n))
 
 
 def moments(column: Any, name: str) -> NDArray[Any]:

@@ -18,8 +18,6 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_method_params,
     _num_samples,
-    check_consistent_length,
-    column_or_1d,
 )
 
 from vennforest._messages import shown
@@ -32,7 +30,7 @@ from vennforest._validation import (
     check_labels,
     check_number,
     check_option,
-    is_missing,
+    encode_groups,
     require,
 )
 from vennforest.forest import Members, Membership
@@ -244,20 +242,7 @@ class TrainingData:
     @property
     def groups(self) -> IntArray | None:
         """Each row's group, numbered from 0; None where no groups were given."""
-        labels = self.split_params.get("groups")
-        if labels is None:
-            return None
-        groups = column_or_1d(labels)
-        check_consistent_length(self.codes, groups)
-        if is_missing(groups).any():
-            raise InputError(
-                "groups must name a group for every row, got missing ones: give these rows a "
-                "group each"
-            )
-        if groups.dtype.kind == "O":
-            groups = groups.astype(str)
-        codes: IntArray = np.unique(groups, return_inverse=True)[1]
-        return codes
+        return encode_groups(self.split_params.get("groups"), self.codes)
 
     def rows(self, index: IntArray) -> TrainingData:
         """Return some of the rows."""

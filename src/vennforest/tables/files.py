@@ -95,13 +95,18 @@ class TableFile:
                 columns=columns, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
             )
 
-    def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
-        """Return all rows as a data frame with the index 0, 1, …, see `read_table`."""
-        as_text = set(as_text)
-        schema = pa.schema([self.schema.field(name) for name in self.names])
-        arrays = pa.Table.from_batches(list(self.batches()), schema).columns[::-1]
+    def read(
+        self,
+        as_text: Iterable[str] = (),
+        missing: Sequence[str] = (),
+        names: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
+        """Return all rows, or some columns, with the index 0, 1, …, see `read_table`."""
+        as_text, names = set(as_text), self.names if names is None else names
+        schema = pa.schema([self.schema.field(name) for name in names])
+        arrays = pa.Table.from_batches(list(self.batches(names)), schema).columns[::-1]
         columns: dict[str, Any] = {}
-        for name in self.names:
+        for name in names:
             cells = arrays.pop()  # so that its memory is free once it is converted
             if is_text(cells.type):
                 cells = pc.utf8_ltrim_whitespace(cells.cast(plain_type(cells.type)))

@@ -37,8 +37,8 @@ class LeftOut:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a label and a value in each of ``scores``, and count the others."""
         for batch in batches:
-            has_label = _is_valid(batch, [target])
-            has_score = pc.and_(has_label, _is_valid(batch, scores)) if scores else has_label
+            has_label = is_valid(batch, [target])
+            has_score = pc.and_(has_label, is_valid(batch, scores)) if scores else has_label
             n_labelled, n_scored = (mask.true_count for mask in (has_label, has_score))
             self.n_unlabelled += batch.num_rows - n_labelled
             self.n_unscored += n_labelled - n_scored
@@ -50,7 +50,7 @@ class LeftOut:
         return [f"{n:,} rows have no {what} and are left out." for n, what in reasons if n]
 
 
-def _is_valid(batch: pa.RecordBatch, names: Sequence[str]) -> pa.BooleanArray:
+def is_valid(batch: pa.RecordBatch, names: Sequence[str]) -> pa.BooleanArray:
     """Return a mask of the rows with a cell in each column; NaN is none."""
     masks = [pc.invert(pc.is_null(batch[name], nan_is_null=True)) for name in names]
     return reduce(pc.and_, masks)

@@ -53,6 +53,11 @@ def check_types(types: Any) -> dict[str, str]:
     return dict(types)
 
 
+def texts_of(types: Mapping[str, str]) -> list[str]:
+    """Return the declared columns other than numbers, whose text is kept as it is."""
+    return [name for name, declared in types.items() if parse_type(declared, name)[0] != "number"]
+
+
 def parse_type(declared: Any, name: str) -> tuple[str, str | None]:
     """Return the kind that a column is declared as (or drop), and the format of its dates."""
     kind, _, date_format = str(declared).strip().partition(" ")

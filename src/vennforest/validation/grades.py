@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
 from vennforest._messages import needed, shown
-from vennforest._validation import FloatArray, InputError, IntArray, check_inside
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_inside,
+    group_names,
+    is_missing,
+)
 from vennforest.monitoring.columns import holm
 from vennforest.scores import check_scores
 from vennforest.validation._rows import outcomes_and_probabilities
@@ -123,16 +130,10 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
 
 
 def grade_names(grade: Any) -> Any:
-    """Return the names of grades (n,) as text: 1, 1.0 and " 1" are the same."""
-    pd = needed("pandas", "data frames")
-
-    column = pd.Series(np.asarray(grade, dtype=object))
-    texts = column.astype(str).str.strip()
-    missing = column.isna() | texts.eq("")
-    numbers = pd.to_numeric(texts.mask(missing), errors="coerce")
-    if numbers.notna().eq(~missing).all():
-        texts = numbers.map("{:.12g}".format)
-    return texts.mask(missing, MISSING).to_numpy(object)
+    """Return the names of grades or sites (n,) as text, see `group_names`."""
+    names = group_names(grade, "grade")
+    names[is_missing(names)] = MISSING
+    return names
 
 
 class Stability(NamedTuple):

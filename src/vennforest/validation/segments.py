@@ -10,8 +10,17 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from vennforest._messages import needed
-from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, check_count
-from vennforest.metrics._inputs import bin_codes, group_numbers
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    check_count,
+    encode_groups,
+    group_names,
+    has_leading_zeros,
+)
+from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation
 from vennforest.validation._rows import MIN_ROWS, outcomes_and_probabilities
 from vennforest.validation.segment_kernels import segment_sums
@@ -95,7 +104,7 @@ def segments(
         return sums[:, :-1]
 
     n, expected, variance, observed = sums_of(np.stack([p * 0 + 1, p, p * (1 - p), outcome]))
-    group = group_numbers(groups, len(p))
+    group = encode_groups(groups, p)
     correlation = 0.0 if group is None else intragroup_correlation(outcome, p, group)
     statistic = _deviance(observed, n, expected, variance)
     statistics_of_draws = np.empty((n_draws, len(names)))
@@ -159,12 +168,14 @@ def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
     """Return the level of each cell of a column (n,), and the names of the levels."""
     pd = needed("pandas", "data frames")
 
-    missing = column.isna().to_numpy()
     column = column.dt.year if column.dtype.kind == "M" else column
-    numbers = pd.to_numeric(column, errors="coerce")
-    is_number = numbers.notna().to_numpy()[~missing].all() and column.dtype.kind != "b"
+    texts = pd.Series(group_names(column, name), dtype=object)
+    missing = texts.isna().to_numpy()
+    numbers = pd.to_numeric(texts, errors="coerce")
+    is_number = numbers[~missing].notna().all() and not has_leading_zeros(texts[~missing])
     digits = f"{{:.{3 if name == PREDICTED else 6}g}}".format
-    texts = numbers.map(digits) if is_number else column.astype(str).str.strip()
+    if name == PREDICTED:
+        texts = numbers.map(digits)
     if is_number and numbers.nunique() > 2 * N_BINS:
         values = numbers[~missing].to_numpy(np.float64)
         bins = bin_codes(values, N_BINS, "quantile")

@@ -12,9 +12,9 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from vennforest._messages import needed
-from vennforest._validation import FloatArray, InputError, check_inside
+from vennforest._validation import FloatArray, InputError, check_inside, encode_groups
 from vennforest.metrics import auc_interval
-from vennforest.metrics._inputs import check_estimates, group_numbers
+from vennforest.metrics._inputs import check_estimates
 from vennforest.metrics.calibration_line import line_of
 from vennforest.validation.grades import grade_names
 
@@ -92,7 +92,7 @@ def internal_external(
         raise InputError(
             f"site must have two values or more in {n} rows, got {len(names)} in {len(of_row)}"
         )
-    numbers, problem = group_numbers(groups, n), estimates.main()
+    numbers, problem = encode_groups(groups, p), estimates.main()
     rows = {}
     for j, name in enumerate(names.tolist()):
         part = np.flatnonzero(of_row == j)

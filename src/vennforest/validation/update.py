@@ -21,13 +21,14 @@ from vennforest._validation import (
     IntArray,
     check_option,
     check_order,
+    encode_groups,
     encode_labels,
 )
 from vennforest.calibrators import Calibrator, PlattScaling, Uncalibrated, make_calibrator
 from vennforest.calibrators.newton import MARGINS
 from vennforest.calibrators.softmax import smoothed_shares
 from vennforest.counts import ScoreCounts
-from vennforest.metrics._inputs import check_probabilities, group_numbers
+from vennforest.metrics._inputs import check_probabilities
 from vennforest.metrics.dependence import intragroup_correlation, variance_of_sums
 from vennforest.metrics.logistic import LogisticFit, fit_offset_regression
 from vennforest.metrics.losses import difference_over_rows
@@ -222,7 +223,7 @@ class UpdateRows:
                 f"p must lie between 0 and 1, both excluded, got 0 or 1 in {certain:,} of {n:,} "
                 "rows, whose log-odds are infinite: fit a calibrator instead, or clip p"
             )
-        self.groups = group_numbers(groups, n)
+        self.groups = encode_groups(groups, codes)
         if self.groups is not None and self.groups.max() == 0:
             raise InputError("groups must be at least two, got one")
 
@@ -231,7 +232,7 @@ class UpdateRows:
         part = copy.copy(self)
         part.p, part.codes = self.p[rows], self.codes[rows]
         if self.groups is not None:
-            part.groups = group_numbers(self.groups[rows], len(rows))
+            part.groups = encode_groups(self.groups[rows], rows)
         return part
 
     @property

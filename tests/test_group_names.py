@@ -1,0 +1,64 @@
+"""Names of groups, sites, grades and parts: text as it stands."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vennforest import update
+from vennforest._validation import encode_groups, group_names
+from vennforest.metrics import auc_interval
+from vennforest.report.breakdown import parts_by_value
+from vennforest.validation import grades, internal_external, segments
+
+
+@pytest.mark.parametrize(
+    ("groups", "names"),
+    [
+        (["01", "1", " 1 ", "1.0", "1E0"], ["01", "1", "1", "1.0", "1E0"]),
+        ([1, 1.0, 2.5, Decimal("3.00")], ["1", "1", "2.5", "3"]),
+        (pd.Series(["01", "1"], dtype="string"), ["01", "1"]),
+        (pd.Series([1, None], dtype="Int64"), ["1", None]),
+        (pd.Series(["a", "b"], dtype="category"), ["a", "b"]),
+        (np.array(["a", "b "]), ["a", "b"]),
+        ([True, False, None], ["True", "False", None]),
+        (["a", "", float("nan")], ["a", None, None]),
+    ],
+)
+def test_text_of_a_group_stands_as_it_is_written(groups, names):
+    assert group_names(groups).tolist() == names
+
+
+def test_numbers_among_text_are_refused():
+    for groups in ([1, "1"], np.array([1, "1"], object), pd.Series([1.0, "1"])):
+        with pytest.raises(ValueError, match="groups must be text or numbers, got both"):
+            encode_groups(groups, [0, 0])
+
+
+def test_missing_groups_are_refused_with_their_row():
+    for missing in (None, np.nan, " ", pd.NA):
+        with pytest.raises(ValueError, match="for every row, got none in row 1"):
+            auc_interval([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], groups=["a", missing, "b", "c"])
+
+
+def test_groups_in_the_order_of_another_index_are_reported():
+    p = pd.Series(np.linspace(0.1, 0.9, 40), name="p")
+    groups = pd.Series(["a", "b"] * 20).iloc[::-1]
+    with pytest.warns(UserWarning, match="groups has the index of the rows in another order"):
+        auc_interval([0, 1] * 20, p, groups=groups)
+    with pytest.raises(ValueError, match=r"groups must have shape \(40,\), got \(2,\)"):
+        update(p, [0, 1] * 20, groups=["a", "b"])
+
+
+def test_codes_with_leading_zeros_are_sites_grades_and_segments_of_their_own():
+    codes = np.array(["01", "1", "02", "2"] * 60)
+    y, p = np.tile([0, 0, 1, 1], 60), np.linspace(0.1, 0.9, 240)
+    assert [*internal_external(y, p, codes).index[:4]] == ["01", "02", "1", "2"]
+    assert {*grades(y, p, codes).index} == {*codes.tolist()}
+    names = [*segments(pd.DataFrame({"site": codes}), y, p, n_draws=9).index]
+    assert {"site = 01", "site = 1", "site = 02", "site = 2"} <= {*names}
+    assert [name for name, _ in parts_by_value(codes.astype(object))] == ["01", "02", "1", "2"]
+    many = np.array([f"{i % 40:02d}" for i in range(400)], object)
+    assert [name for name, _ in parts_by_value(many)][-1] == "29 other values"
+    assert len(parts_by_value(np.arange(400).astype(str).astype(object))) == 4
