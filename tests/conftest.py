@@ -11,8 +11,19 @@ import pytest
 
 from support.quick_fits import quick_fits
 
-OF_QUICK_FITS = {"commands", "persistence", "report"}
-"""Folders that look at what is done with fits; the others look at their numbers."""
+OF_QUICK_FITS = {
+    "classifier",
+    "commands",
+    "documentation",
+    "export",
+    "hazards",
+    "persistence",
+    "report",
+    "sources",
+    "test_class_columns.py",
+    "test_scores.py",
+}
+"""Folders and files that look at what is done with fits; the others look at their numbers."""
 
 # What tests and packages define lives on: looking for garbage in it takes a third of collection.
 gc.disable()

@@ -116,12 +116,17 @@ def run(benchmark, benchmarks_dir, results_dir, names):
     return pd.DataFrame(means).T
 
 
-if __name__ == "__main__":
+def main(arguments: list[str] | None = None) -> None:
+    """Run calibrators on a benchmark and print their mean results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("benchmark", help="such as tabrepo-binary or cv-multiclass")
     parser.add_argument("--benchmarks-dir", default="calibration_benchmarks")
     parser.add_argument("--results-dir", default="results")
     parser.add_argument("--calibrator", choices=["Base-model", *CUSTOM_CALIBRATORS])
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     chosen = [given.calibrator] if given.calibrator else ["Base-model", *CUSTOM_CALIBRATORS]
     print(run(given.benchmark, given.benchmarks_dir, given.results_dir, chosen).to_string())
+
+
+if __name__ == "__main__":
+    main()

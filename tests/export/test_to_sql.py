@@ -56,16 +56,24 @@ def parts_of(query, dialect):
     return numbers, {name for name in names if not name.startswith("column")}, sides
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_has_the_numbers_names_and_joins_of_one(dialect):
+@pytest.fixture(scope="module")
+def queried():
+    """Models, the names of their scores, and the parts of their queries in one dialect."""
     scores, y = draw()
-    three = np.random.default_rng(20261127).dirichlet(np.ones(3), 60)
-    for model, names in (
+    three = np.random.default_rng(20261127).dirichlet(np.ones(3), 30)
+    models = (
         (VennAbers().fit(scores, y), "my score"),
         (PooledCalibration().fit(scores, y), "my score"),
         (VennAbers().fit(three, three.argmax(axis=1)), {1: "b", 0: "a", 2: "c"}),
-    ):
-        ours = parts_of(to_sql(model, score=names), "duckdb")
+    )
+    return [
+        (model, names, parts_of(to_sql(model, score=names), "duckdb")) for model, names in models
+    ]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_has_the_numbers_names_and_joins_of_one(dialect, queried):
+    for model, names, ours in queried:
         query = to_sql(model, dialect, score=names)
         assert parts_of(query, dialect) == ours
         # A decimal type would hold fewer digits than a double.

@@ -21,6 +21,12 @@ QUICK += ("--estimator", "mixed-forest")  # beside no others
 INCOMPLETE = [None if j < 9 else f"p{j // 4}" for j in range(200)]
 
 
+@pytest.fixture(autouse=True)
+def empty_pictures(draw_only):
+    """Leave the pictures of pages empty."""
+    draw_only()
+
+
 def command(*words):
     """Run a command; what it warns of becomes a warning, and its failure an error."""
     pytest.importorskip("typer")

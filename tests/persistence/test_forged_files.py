@@ -17,7 +17,7 @@ pytest.importorskip("skops")
 
 import vennforest
 from support.forging import save_spoilt
-from vennforest import PlattScaling, Venn
+from vennforest import PlattScaling, PooledCalibration, Venn
 from vennforest._messages import InputError
 from vennforest.export import from_json, to_json
 from vennforest.persistence.forests import pack_forest
@@ -49,7 +49,7 @@ def assert_refused_or_answered(lines):
 
 
 def test_some_forgeries_of_every_type():
-    assert_refused_or_answered(tried("each", 0, 23))
+    assert_refused_or_answered(tried("each", 0, 71))
 
 
 @pytest.mark.slow
@@ -106,6 +106,15 @@ def test_parameters_that_no_forest_has_are_refused(packed, name, value):
     setattr(forest, name, value)
     with pytest.raises(ValueError, match=name):
         replace(packed, bare_forest=forest).forest()
+
+
+@pytest.mark.parametrize(("name", "of_first"), [("factors_", -5e-324), ("weights_", -1e-9)])
+def test_a_pool_with_a_negative_part_is_refused(name, of_first):
+    pool = PooledCalibration().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    part = getattr(pool, name)
+    part[0 if name == "factors_" else "platt"] = of_first
+    with pytest.raises(ValueError, match=name):
+        pool._check_state()
 
 
 def test_a_document_without_a_parameter_is_refused():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, IntArray, check_array, check_number
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import FormulaSteps, Score, Term
 from vennforest.calibrators.newton import group_scores
@@ -136,6 +136,12 @@ class PooledCalibration(ProbabilityCalibrator):
             return of_second / ((1.0 - pooled) * first + of_second)
         raised = pooled * self.factors_
         return raised / raised.sum()
+
+    def _check_map(self) -> None:
+        check_array(self.factors_, "factors_", (len(self.classes_),), low=0)
+        for weight in self.weights_.values():
+            check_number(weight, "weights_", 0, 1)
+        super()._check_map()
 
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:

@@ -206,7 +206,7 @@ def root_of_increasing(
         # At the root itself, rounding can make the sign of the last step either.
         if abs(nearer - x) > NEWTON_TOLERANCE and not low < nearer < high:
             nearer = (max(low, -limit) + min(high, limit)) / 2
-        if abs(nearer - x) <= NEWTON_TOLERANCE:
+        if not abs(nearer - x) > NEWTON_TOLERANCE:  # NaN ends it too
             return nearer
         x = nearer
 
@@ -490,12 +490,11 @@ def fit_multinomial(
     The search for the slopes of W's diagonal and for b begins at ``start`` (2, k).
     """
     problem = MultinomialLoss(logs, weights, ridge, structure)
-    start = problem.mean if start is None else start
     if problem.is_full:
-        W, b = fit_multinomial(
-            logs, weights, "diagonal", ridge, None if start is problem.mean else start
-        )
+        W, b = fit_multinomial(logs, weights, "diagonal", ridge, start)
         start = np.vstack([W.T, b])
+    elif start is None:
+        start = problem.mean
     problem.evaluate(start, keep=True)
     # Parameters in units that their own curvature makes about equally large.
     scale, at = 1 / np.sqrt(problem.diagonal()), np.empty(0)
