@@ -20,8 +20,10 @@ OF_QUICK_FITS = {
     "persistence",
     "report",
     "sources",
+    "test_class_columns.py",
+    "test_scores.py",
 }
-"""Folders that look at what is done with fits; the others look at their numbers."""
+"""Folders and files that look at what is done with fits; the others look at their numbers."""
 
 # What tests and packages define lives on: looking for garbage in it takes a third of collection.
 gc.disable()
