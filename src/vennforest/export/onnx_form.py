@@ -148,10 +148,10 @@ def to_onnx(
         if isinstance(estimator, BlendedModel):
             graph.scores = _blend_scores(graph, estimator, model.votes, inputs)
         else:
-            graph.scores = _fold_scores(graph, estimator, model.votes, inputs, k)
+            graph.scores = _rounded_scores(graph, estimator, model.votes, inputs, k)
         is_exact = all(
             isinstance(split_pipeline(_without_frozen(one.model))[1], TREE_ENSEMBLES)
-            for one in _member_folds(fold)
+            for one in _folds_of_members(fold)
         )
         if not is_exact:
             columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
@@ -186,7 +186,7 @@ def _blend_scores(graph: _Graph, blend: BlendedModel, votes: str, inputs: Sequen
         formula = output_formulas(member.calibrator)["p"]
         for fold in member.folds:
             estimator = _without_frozen(fold.model)
-            graph.scores = _fold_scores(graph, estimator, votes, inputs, k)
+            graph.scores = _rounded_scores(graph, estimator, votes, inputs, k)
             of_folds += [_outputs(graph, member.calibrator, {"p": formula})["p"]]
         p = _mean(graph, of_folds)
         log_p = apply("log", apply("max", p, tiny))
@@ -198,7 +198,7 @@ def _blend_scores(graph: _Graph, blend: BlendedModel, votes: str, inputs: Sequen
     return _rounded(graph, p)
 
 
-def _fold_scores(
+def _rounded_scores(
     graph: _Graph, estimator: Any, votes: str, inputs: Sequence[Any], n_classes: int
 ) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
@@ -517,7 +517,7 @@ def _check_exportable(model: CalibratedClassifier) -> None:
         (model.by is not None, f"calibrate all rows in the same way, got by={shown(model.by)}"),
         (is_subforest, 'score new rows by all trees: use subforest="all"'),
         (
-            any(len(one.model.classes_) != k for fold in folds for one in _member_folds(fold)),
+            any(len(one.model.classes_) != k for fold in folds for one in _folds_of_members(fold)),
             "have all classes in each fold's training rows: use more rows or fewer folds",
         ),
         (model._state.shift is not None, "not have another prior: use it before with_prior"),
@@ -526,7 +526,7 @@ def _check_exportable(model: CalibratedClassifier) -> None:
             raise InputError(f"a model for ONNX must {rule}")
 
 
-def _member_folds(fold: Fold) -> list[Fold]:
+def _folds_of_members(fold: Fold) -> list[Fold]:
     """Return the folds of all members of a blend, or the fold of one model itself."""
     if not isinstance(fold.model, BlendedModel):
         return [fold]
