@@ -68,7 +68,7 @@ def run(options: Check) -> None:
     segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
     divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
     divided = divided.loc[table.X.index]
-    values = values_in(divided[list({name: 0 for name in [options.groups, *by] if name})])
+    values = values_in(divided[list(dict.fromkeys(filter(None, [options.groups, *by])))])
     promises = {
         name: getattr(options, name) for name in ("sensitivity", "specificity", "precision")
     }
