@@ -201,7 +201,7 @@ def test_rows_of_probability_0_and_1_are_not_in_the_line():
         p = rng.random(60)
         y, groups = (rng.random(60) < p).astype(int), rng.integers(0, 20, 60)
         edge = rng.integers(0, 2, 5)
-        more = {"y": [*y, *rng.integers(0, 2, 5)], "groups": [*groups, 1, 2, 30, 31, 31]}
+        more = {"y": [*y, *rng.integers(0, 2, 5)], "groups": np.array([*groups, 1, 2, 30, 31, 31])}
         line = calibration_line(p=[*p, *edge], **more)
         other = calibration_line(y, p, groups=groups)
         assert line.certain == 5 and (line.slope, line.intercept) == (other.slope, other.intercept)
