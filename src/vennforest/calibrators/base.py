@@ -22,7 +22,6 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_labels,
-    check_number,
     check_option,
     check_order,
     require,
@@ -80,7 +79,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         The share of each class among the calibration examples.
     score_range_ : ndarray of shape (2,), or None
         Between which scores new ones are expected; None: anywhere.
-    reversed_at_ : float or None
+    reversed_at_ : 0.0, 1.0 or None
         New scores s are replaced by ``reversed_at_ - s``; None: they stay.
     shift_ : ShiftedPrior or None
         What ``with_prior`` has set.
@@ -384,7 +383,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self.score_range_ is not None:
             check_array(self.score_range_, "score_range_", (2,))
         if self.reversed_at_ is not None:
-            check_number(self.reversed_at_, "reversed_at_")
+            require(self.reversed_at_ in (0, 1), "reversed_at_ must be 0 or 1, or None")
             require(k == 2, "reversed_at_ must be None with more than two classes")
         if self.shift_ is not None:
             is_shift = isinstance(self.shift_, ShiftedPrior) and len(self.shift_.shares) == k
