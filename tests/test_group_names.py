@@ -83,3 +83,11 @@ def test_grades_and_sites_in_the_order_of_another_index_are_reported():
 def test_grades_that_have_none_in_common_with_the_reference_are_refused():
     with pytest.raises(ValueError, match=r"a grade in common, got '1' and '1\.0': write both"):
         population_stability(["1", "2"], ["1.0", "2.0"])
+
+
+def test_an_error_names_the_argument_that_has_text_and_numbers():
+    y, p, mixed = [0, 1] * 20, np.linspace(0.1, 0.9, 40), [1, "1"] * 20
+    with pytest.raises(ValueError, match=r"^site must be text or numbers"):
+        internal_external(y, p, mixed)
+    with pytest.raises(ValueError, match=r"^reference must be text or numbers"):
+        population_stability(["1", "2"], mixed)

@@ -149,7 +149,7 @@ def evaluate(
         )
     # One method for the folds, whichever are compared: a method's numbers do not depend on others.
     model = CalibratedClassifier(classifier, n_jobs=n_jobs, random_state=random_state)
-    remarks, names = list(notes), None if site is None else grade_names(site)
+    remarks, names = list(notes), None if site is None else grade_names(site, "site")
     predictions, fitted = cross_validate(
         model,
         compared,

@@ -132,9 +132,9 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
     return np.argsort(order)[codes], names[order].tolist()
 
 
-def grade_names(grade: Any) -> Any:
+def grade_names(grade: Any, name: str = "grade") -> Any:
     """Return the names of grades or sites (n,) as text, see `group_names`."""
-    names = group_names(grade, "grade")
+    names = group_names(grade, name)
     names[is_missing(names)] = MISSING
     return names
 
@@ -185,7 +185,8 @@ def population_stability(
     rng = np.random.default_rng(random_state)
     shares = reference if isinstance(reference, Mapping) else None
     labels = grade_names(grade)
-    texts = np.concatenate([labels, grade_names(reference if shares is None else list(shares))])
+    others = grade_names(reference if shares is None else list(shares), "reference")
+    texts = np.concatenate([labels, others])
     codes, names = np.unique(texts, return_inverse=True)[::-1]
     k, n = len(names), len(labels)
     if not {*codes[:n].tolist()} & {*codes[n:].tolist()} and 0 < n < len(texts):

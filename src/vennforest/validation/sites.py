@@ -88,7 +88,7 @@ def internal_external(
     check_order(p, site=site)
     estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
-    names, of_row = np.unique(grade_names(site).astype(str), return_inverse=True)
+    names, of_row = np.unique(grade_names(site, "site").astype(str), return_inverse=True)
     if len(of_row) != n or len(names) < 2:
         raise InputError(
             f"site must have two values or more in {n} rows, got {len(names)} in {len(of_row)}"
