@@ -66,7 +66,8 @@ def _check_bounds(model: CalibratedClassifier) -> bool:
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
-    By default a forest of 300 trees, calibrated out of bag: all data trains, all data calibrates.
+    By default a forest of 300 trees, whose sizes of leaves the rows out of bag choose, calibrated
+    out of bag: all data trains, all data calibrates.
     ``docs/understanding.md`` says for each setting what is proven. A row's prediction depends on
     that row and ``random_state`` alone.
 
