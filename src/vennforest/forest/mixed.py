@@ -153,8 +153,8 @@ class MixedForestClassifier(RandomForestClassifier):
         for kind in self._kinds():
             check_option(kind.pop("splitter"), Splitter, "splitter")
             RandomForestClassifier(**kind)._validate_params()
-        vars(self).pop("full_share_", None)
-        if self.min_samples_leaf != "auto":
+        self.__dict__.pop("full_share_", None)
+        if not isinstance(self.min_samples_leaf, str):
             super().fit(X, y, sample_weight)
             return self
         self._validate_params()
@@ -167,20 +167,13 @@ class MixedForestClassifier(RandomForestClassifier):
 
     def _fit_groups(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """Grow full trees and trees with larger leaves, in the share that is best out of bag."""
+        features = [*_options(self.max_features), HALF]
+        larger = {"min_samples_leaf": LARGE_LEAVES, "max_features": features}
+        kinds: list[dict[str, Any]] = [{"min_samples_leaf": 1}, larger]
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=2)
-        features = _options(self.max_features)
         groups = [
-            clone(self).set_params(
-                **kinds, random_state=int(seed), warm_start=True, oob_score=False
-            )
-            for seed, kinds in zip(
-                seeds,
-                (
-                    {"min_samples_leaf": 1},
-                    {"min_samples_leaf": LARGE_LEAVES, "max_features": [*features, HALF]},
-                ),
-                strict=True,
-            )
+            clone(self).set_params(**kind, random_state=int(seed), warm_start=True, oob_score=False)
+            for kind, seed in zip(kinds, seeds, strict=True)
         ]
         n_first = max(1, self.n_estimators // 4)
         for group in groups:
@@ -192,9 +185,9 @@ class MixedForestClassifier(RandomForestClassifier):
             if n_trees > n_first:
                 group.set_params(n_estimators=n_trees).fit(X, y, sample_weight)
             trees += group.estimators_[:n_trees]
-        vars(self).pop("feature_names_in_", None)
         params = self.get_params()
-        vars(self).update({k: v for k, v in vars(groups[0]).items() if k not in params})
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update({k: v for k, v in vars(groups[0]).items() if k not in params})
         self.estimators_, self.full_share_ = trees, share
         if self.oob_score:
             self._score_out_of_bag(X, y)
@@ -202,7 +195,7 @@ class MixedForestClassifier(RandomForestClassifier):
 
     def _score_out_of_bag(self, X: Any, y: ArrayLike) -> None:
         """Set ``oob_score_`` and ``oob_decision_function_`` as a random forest does."""
-        n_classes, is_single = self.n_classes_, self.n_outputs_ == 1
+        n_classes, is_single = vars(self)["n_classes_"], self.n_outputs_ == 1
         classes = [self.classes_] if is_single else self.classes_
         columns = np.reshape(y, (-1, self.n_outputs_)).T
         codes = [np.searchsorted(c, labels) for c, labels in zip(classes, columns, strict=True)]
@@ -216,7 +209,7 @@ class MixedForestClassifier(RandomForestClassifier):
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each kind of tree."""
         values = {name: _options(getattr(self, name)) for name in MIXED}
-        if self.min_samples_leaf == "auto":
+        if isinstance(self.min_samples_leaf, str):
             values["min_samples_leaf"] = [1, *LARGE_LEAVES]
         for name, options in values.items():
             if not options:
