@@ -94,7 +94,7 @@ def package_table(names=PACKAGES):
 
 
 def forest_table():
-    for forest in ("random forest", "extra trees", "mixed forest"):
+    for forest in ("random forest", "extra trees", "mixed forest", "default"):
         cells, seconds = [], 0
         for many in (False, True):
             by_set = {}
@@ -147,7 +147,7 @@ def in_all(row):
 
 def blend_table():
     for estimator in (
-        "forest", "logistic", "boosting", "two groups", "forest, logistic",
+        "forest", "default", "logistic", "boosting", "two groups", "forest, logistic",
         "two groups, logistic", "forest, boosting, logistic",
     ):  # fmt: skip
         cells = [
@@ -169,7 +169,7 @@ def large_draw(collection, many):
 
 def leaf_table():
     for estimator in (
-        "all leaf sizes", "two groups", "forest, logistic", "forest, boosting, logistic"
+        "default", "all leaf sizes", "two groups", "forest, logistic", "forest, boosting, logistic"
     ):  # fmt: skip
         cells = [
             with_error(blend_differences(estimator, large_draw(collection, many)))
@@ -232,8 +232,8 @@ WHAT = ("coverage", "width")
 
 
 def interval_table():
-    for source in ("out of bag", "folds", "held-out third", "blend"):
-        for rows in (200, 1000, 5000)[: 2 if source == "blend" else 3]:
+    for source in ("out of bag", "default", "folds", "held-out third", "blend"):
+        for rows in (200, 1000, 5000)[: {"blend": 2, "default": 2}.get(source, 3)]:
             where = {"source": source, "rows": rows}
             columns = [f"{what}_{kind}" for kind in ("95", "90", "exact_95") for what in WHAT]
             values = [select("intervals", column, **where) for column in columns]
