@@ -267,6 +267,9 @@ def test_rows_without_a_score_are_kept(table, capsys):
             assert rows["id"].tolist() == frame["id"].tolist()
             assert rows.loc[~has_score, "label":].isna().all(axis=None)
             pd.testing.assert_frame_equal(rows[has_score], expected[has_score])
+    drop = calibrate(folder, "--missing-scores", "drop", "--json", data="holes.csv")
+    assert run(*drop) == 0
+    assert json.loads(capsys.readouterr().out)["n_rows"] == has_score.sum()
     (folder / "empty.csv").write_text("id,s,y\n1,,yes\n2,,no\n")
     assert run(*apply(folder, *keep, data="empty.csv")) == 0
     assert read_csv(folder / "out.csv").loc[:, "label":].isna().all(axis=None)
