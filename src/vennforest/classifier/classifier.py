@@ -134,11 +134,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.predict_proba(X[406:408]).round(2)
-    array([[0.42, 0.58],
-           [0.03, 0.97]])
+    array([[0.36, 0.64],
+           [0.04, 0.96]])
     >>> m = model.predict_multiprobability(X[406:408])
     >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
-    (array([0.58, 0.91]), array([0.75, 0.97]))
+    (array([0.64, 0.91]), array([0.81, 0.96]))
     """
 
     _fitted: FittedClassifier

@@ -82,7 +82,9 @@ class MixedForestClassifier(RandomForestClassifier):
     >>> sorted({tree.splitter for tree in forest.estimators_})
     ['best', 'random']
     >>> round(forest.oob_score_, 2)
-    0.97
+    0.96
+    >>> round(forest.full_share_, 2)  # classes hardly overlap
+    0.98
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
