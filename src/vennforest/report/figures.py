@@ -309,10 +309,7 @@ def paint_rates(
     """Draw rates with their intervals (m, 3) in m parts of the rows, and expected rates."""
     x, (middle, low, high) = np.arange(len(names)), values.T
     ends = [middle - low, high - middle]
-    ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
-    if expected is not None:
-        ax.plot(x, expected, color=COLOURS[1], marker="_", label="mean probability")
-        ax.legend(frameon=False)
+    dots = ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0])
     step = max(1, len(names) // 10)
     ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
     ax.set_ylabel(ylabel)
@@ -321,6 +318,11 @@ def paint_rates(
         ax.set_yscale("log")
         ax.set_ylim(bottom=min(expected) / 5)
     percents(ax.yaxis)
+    if expected is not None:
+        line = ax.plot(x, expected, color=COLOURS[1], marker="_")[0]
+        heights = np.append(np.linspace(low, high, 20), [expected], axis=0)
+        points = np.column_stack([np.tile(x, len(heights)), heights.ravel()])
+        legend(ax, [("mean probability", line), ("observed, 95% interval", dots)], "", points)
 
 
 def paint_evidence(
@@ -343,5 +345,7 @@ def paint_evidence(
     if began is not None:
         ax.axvline(began if times is None else times[began], color=style(1).color, linewidth=1)
     ax.set_xlabel("Row of the stream" if times is None else "Time")
+    if times is not None:
+        ax.tick_params("x", rotation=30)
     ax.set_ylabel("Evidence, powers of ten")
     plain(ax)
