@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import (
-    InputError,
     IntArray,
     group_names,
     has_leading_zeros,
@@ -28,7 +27,7 @@ from vennforest.report.measures import (
     calibration_pvalue,
     correlation_in_groups,
 )
-from vennforest.report.splits import moments
+from vennforest.report.splits import dates_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,11 +190,8 @@ def sentence(table: pd.DataFrame, n_tested: int) -> str:
 
 def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:
     """Return the parts of a column, and the kind of period if it contains dates."""
-    try:
-        times = moments(values, name)
-    except InputError:
-        times = None
-    if times is None or times.dtype.kind != "M" or np.isnat(times).all():
+    times = dates_in(values, name)
+    if times is None:
         return "", parts_by_value(values)
     missing = np.isnat(times)
     present = np.flatnonzero(~missing)
