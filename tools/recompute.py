@@ -293,7 +293,7 @@ def figures_of(page, data):
         if len(of) == 1:
             P[:, 1 - classes.index(name)] = 1 - data[column]
         total = P.sum(1, keepdims=True)
-        P = np.where(np.abs(total - 1) < 1e-9, P, P / total)  # division would part equal values
+        P = np.where(np.abs(total - 1) <= 1e-12, P, P / total)  # division would part equal values
         figures, y, p = of_method(P, codes, positive, groups, method == best)
         for name, value in figures.items():
             yield f"methods.{method}.{name}", page["methods"][method][name], value

@@ -79,7 +79,7 @@ def test_a_fitted_model_is_judged_with_bounds_and_intervals(model):
 def test_equal_probabilities_stay_equal_where_every_class_has_a_column():
     y, p, _ = calibrated(400, 3)
     p = np.round(p, 1)
-    both = np.column_stack([1 - p + 1e-12 * (y == "yes"), p])
+    both = np.column_stack([1 - p + 1e-13 * (y == "yes"), p])
     areas = [check(y, q, positive="yes").methods["auc"].iloc[0] for q in (both, p)]
     assert areas[0] == areas[1]
 

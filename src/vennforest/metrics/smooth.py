@@ -165,7 +165,7 @@ def calibration_distances(
     draws = draws[np.isfinite(draws).all(axis=1)]
     tails = (1 - level) / 2, (1 + level) / 2
     ends = np.quantile(draws, tails, axis=0) if len(draws) else np.full((2, 4), np.nan)
-    ends = np.minimum(ends[0], of_rows), np.maximum(ends[1], of_rows)
+    ends = np.stack([np.minimum(ends[0], of_rows), np.maximum(ends[1], of_rows)])
     return CalibrationDistances(
         *(IntervalEstimate(*map(float, values)) for values in zip(of_rows, *ends, strict=True))
     )

@@ -170,8 +170,7 @@ def _estimates(
             f"p of {name!r} must have a column for each of {len(labels)} classes "
             f"({', '.join(map(str, labels[:8]))}), got {n_columns}"
         )
-    total = p.sum(axis=1, keepdims=True)  # where it is 1, division would part equal probabilities
-    return MethodEstimates(np.where(np.abs(total - 1) < 1e-9, p, p / total), bounds)
+    return MethodEstimates(p, bounds)
 
 
 def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
