@@ -9,6 +9,7 @@ import pytest
 
 import vennforest
 from support.commands import run
+from vennforest.commands.models import CalibratorFile
 from vennforest.export import from_json, to_json
 from vennforest.monitoring import Monitor
 
@@ -252,6 +253,13 @@ def test_a_calibrator_without_scores_to_compare_with_is_refused(watch, tmp_path)
     pd.DataFrame({"s": scores}).to_csv(tmp_path / "s.csv", index=False)
     code, _, err = watch(tmp_path / "c.json", tmp_path / "s.csv", "--score", "s")
     assert code == 2 and "keeps no scores" in err
+
+
+def test_examples_of_a_calibrator_are_the_scores_that_it_was_given():
+    s, y = np.array([3.0, -1.0, 2.0, 2.5]), np.array(["a", "b", "b", "a"])
+    calibrator = vennforest.VennAbers().fit(s, y, increasing=False)
+    scores, labels = CalibratorFile(calibrator, None, {}).examples()
+    assert sorted(zip(scores, labels, strict=True)) == sorted(zip(s, y, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from support.report_data import calibrated, table_of
 from vennforest import CalibratedClassifier, Multiprobability, VennAbers
 from vennforest.report import check
-from vennforest.report.validated import segments_section
+from vennforest.report.sections import segments_section
 
 
 def test_predictions_of_every_shape():

@@ -136,7 +136,7 @@ def test_sites_that_are_alike_are_not_named():
 
 
 def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
-    from vennforest.report.validated import sites_section
+    from vennforest.report.sections import sites_section
 
     X, y, site = table_of_sites()
     options = {"estimator": LogisticRegression(), "methods": ["venn-abers"], "site": site}
