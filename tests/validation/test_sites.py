@@ -1,5 +1,7 @@
 """Internal-external validation: every site as if it were alone, and a meta-analysis over sites."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier
 from vennforest.metrics import auc_interval, calibration_line
-from vennforest.report import evaluate
+from vennforest.report import evaluate, sections
 from vennforest.validation import internal_external
 from vennforest.validation.sites import pool
 
@@ -135,9 +137,26 @@ def test_sites_that_are_alike_are_not_named():
     assert "No site is off beyond chance" in evaluation.sections[0].sentences[0]
 
 
-def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
-    from vennforest.report.sections import sites_section
+@pytest.mark.parametrize(("half_widths", "is_off"), [(1.37, False), (1.42, True)])
+def test_sites_are_tested_at_a_level_adjusted_for_their_number(monkeypatch, half_widths, is_off):
+    """Eight intervals together at 5%: each has 1.395 of its half-width at 95%."""
+    half = 0.3 / half_widths
+    row = {"observed_expected": np.exp([0.3, 0.3 - half, 0.3 + half]), "slope": [1, 0.9, 1.1]}
+    row["auc"] = [0.8, 0.7, 0.9]
+    columns = {
+        f"{name}{end}": [value] * 6
+        for name, values in row.items()
+        for end, value in zip(("", "_low", "_high"), values, strict=True)
+    }
+    frame = pd.DataFrame({"n": 9, **columns}, index=[*"abcd", "pooled", "another site"])
+    monkeypatch.setattr(sections, "internal_external", lambda **options: frame)
+    predictions = SimpleNamespace(groups=None, estimates={"m": 0}, for_metric=lambda e: {})
+    comparison = SimpleNamespace(predictions=predictions, method="m")
+    section = sections.sites_section(comparison, np.array([*"abcd"]))
+    assert bool(section.finding) == is_off
 
+
+def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
     X, y, site = table_of_sites()
     options = {"estimator": LogisticRegression(), "methods": ["venn-abers"], "site": site}
     evaluation = evaluate(X.to_numpy(), y, groups=site, **options)
@@ -146,7 +165,10 @@ def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
     p = evaluation.probabilities[evaluation.verdict.method]
     frame = internal_external(y[evaluation.rows], p, site[evaluation.rows])
     pd.testing.assert_frame_equal(section.frame, frame, check_names=False)
-    assert sites_section(evaluation.comparison, site[evaluation.rows]).finding == section.finding
+    assert (
+        sections.sites_section(evaluation.comparison, site[evaluation.rows]).finding
+        == section.finding
+    )
 
 
 @pytest.mark.parametrize(
