@@ -13,7 +13,7 @@ from vennforest import CalibratedClassifier
 from vennforest.metrics import auc_interval, calibration_line
 from vennforest.report import evaluate, sections
 from vennforest.validation import internal_external
-from vennforest.validation.sites import pool
+from vennforest.validation.sites import SCALES, pool
 
 SITES = np.array(["City", "North", "South"])
 
@@ -62,6 +62,20 @@ def test_the_row_of_a_site_is_that_of_its_rows_alone():
             assert ends == pytest.approx([*vars(getattr(line, measure)).values()])
         ends = [row["auc" + end] for end in ("", "_low", "_high")]
         assert ends == pytest.approx([area.auc, area.low, area.high])
+
+
+def test_the_lines_over_sites_are_the_mean_of_their_rows_and_the_range_of_another():
+    X, y, site = table_of_sites()
+    frame = internal_external(y, expit(X["a"]), site)
+    for measure, (scale, back) in SCALES.items():
+        ends = frame[[measure, f"{measure}_low", f"{measure}_high"]]
+        value, low, high = scale(ends[:3]).to_numpy().T
+        mean, half, wide = pool(value, (high - low) / 2 / 1.959963984540054, 0.95)
+        pooled = [back(mean), back(mean - half), back(mean + half)]
+        assert ends.loc["pooled"].tolist() == pytest.approx(pooled)
+        assert ends.loc["another site"].tolist()[1:] == pytest.approx(
+            [back(mean - wide), back(mean + wide)]
+        )
 
 
 def test_a_site_without_events_is_left_out_of_the_means():
