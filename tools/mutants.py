@@ -349,7 +349,7 @@ APPLICATION_FAULTS = {
             "'do not reject' if m.is_rejected else 'reject'",
         ),
     ],
-    "commands/test_watch.py::an_alarm_fails_where_it_is_asked_for": [
+    "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows": [
         (
             "report/watched.py",
             'of_class["share_before"] = monitor.reference_shares_[j]',
@@ -363,7 +363,7 @@ APPLICATION_FAULTS = {
             "min(digit for digit in (1, 2, 5) if digit * power <= value)",
         ),
     ],
-    "commands/test_watch.py::rows_that_wait_are_in_no_statistic_and_the_sums_add_up": [
+    "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows_or": [
         (
             "report/watched.py",
             'slice(0, n_until)), ("since", slice(n_until, None))',
