@@ -8,7 +8,6 @@ from vennforest.decisions import threshold_for
 from vennforest.metrics import (
     calibration_distances,
     calibration_error,
-    reliability_curve,
     threshold_table,
 )
 from vennforest.validation import population_stability, segments
@@ -24,7 +23,7 @@ MODEL = VennAbers().fit(P, Y)
         (lambda: calibration_error(Y, P, sample_weight=["a"] * 40), "sample_weight must be num"),
         (lambda: MODEL.fit(P, Y, sample_weight="a"), "sample_weight must be numbers, got could"),
         (lambda: threshold_table(Y, P, thresholds=["a"]), "thresholds must be numbers"),
-        (lambda: reliability_curve(Y, P, n_resamples="9"), "n_resamples must be an integer >= 1"),
+        (lambda: calibration_distances(Y, P, n_draws="9"), "n_draws must be an integer >= 1"),
         (lambda: calibration_distances(Y, P, random_state=2.5), "random_state must be an integer"),
         (lambda: segments(P[:, None], Y, P, random_state=-1), "random_state must be an integer"),
         (lambda: update(P, Y, random_state="a"), "random_state must be an integer >= 0, got 'a'"),

@@ -28,10 +28,9 @@ from vennforest.classifier.prediction import Prediction, predict_confidence, pre
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
 from vennforest.scores import is_impossible
-from vennforest.tables.cells import as_floats, row_name, shown_cell
+from vennforest.tables.cells import as_floats, refuse_cell, row_name
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.files import TableFile, find_name
-from vennforest.tables.text import with_decimal_point
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -195,12 +194,8 @@ class BatchPredictor:
         table = table_columns(self.model)
         names = self.columns if table is None else number_columns(self.model, table)
         markers = () if table is None else table.missing or ()
-        numbers = {}
-        for name in names:
-            text = with_decimal_point(cells[name]) if decimal == "," else cells[name]
-            floats = as_floats(text, name, where, first_row, markers)
-            numbers[name] = pa.array(floats, from_pandas=True)
-        return numbers
+        floats = (as_floats(cells[n], n, where, first_row, markers, decimal) for n in names)
+        return {n: pa.array(c, from_pandas=True) for n, c in zip(names, floats, strict=True)}
 
     def _output(self, columns: dict[str, pa.Array], where: str, first_row: int) -> list[pa.Array]:
         """Return the columns of the output after the carried ones."""
@@ -249,10 +244,8 @@ class BatchPredictor:
         if self._keeps_missing:
             is_wrong &= ~np.isnan(table)
         for row, column in np.argwhere(is_wrong)[:1].tolist():
-            raise InputError(
-                f"column {list(columns)[column]!r} must contain finite scores, got "
-                f"{shown_cell(float(table[row, column]))} in {row_name(first_row + row, where)}"
-            )
+            value, row_text = float(table[row, column]), row_name(first_row + row, where)
+            refuse_cell(list(columns)[column], "finite scores", value, row_text)
         return table
 
 

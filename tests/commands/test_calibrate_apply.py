@@ -135,7 +135,7 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-9)
 
 
-FALLING = "".join(f"{i},{'ab'[i < 50]}\n" for i in range(100))
+FALLING = "".join(f"{i},{'ab'[(i < 50) != (i % 5 == 0)]}\n" for i in range(100))
 ERRORS = [
     (f"s,y\n{FALLING}", [], "give --increasing no if high scores mean that 'b' is less likely"),
     ("s,y\n0.1,a\n,b\n", [], "column 's' must contain finite scores, got NaN or nothing in row 2"),
@@ -267,6 +267,9 @@ def test_rows_without_a_score_are_kept(table, capsys):
             assert rows["id"].tolist() == frame["id"].tolist()
             assert rows.loc[~has_score, "label":].isna().all(axis=None)
             pd.testing.assert_frame_equal(rows[has_score], expected[has_score])
+    drop = calibrate(folder, "--missing-scores", "drop", "--json", data="holes.csv")
+    assert run(*drop) == 0
+    assert json.loads(capsys.readouterr().out)["n_rows"] == has_score.sum()
     (folder / "empty.csv").write_text("id,s,y\n1,,yes\n2,,no\n")
     assert run(*apply(folder, *keep, data="empty.csv")) == 0
     assert read_csv(folder / "out.csv").loc[:, "label":].isna().all(axis=None)
@@ -325,11 +328,15 @@ def test_columns_of_scores_are_of_the_classes_that_their_names_say(tmp_path, cap
 @pytest.mark.parametrize("entries", [
     ["p(yes)", "p(no)"], ["p(no)", "p(yes)"], ["p(no)"], ["no=p(no)"], ["p(yes)"]
 ])  # fmt: skip
-def test_the_probability_of_the_first_of_two_classes_is_subtracted_from_1(tmp_path, entries):
+def test_the_probability_of_the_first_of_two_classes_is_subtracted_from_1(
+    tmp_path, capsys, entries
+):
     frame, _ = draw_probabilities()
     frame.to_csv(tmp_path / "scores.csv", index=False)
     options = [word for entry in entries for word in ("-s", entry)]
     assert run(*calibrate(tmp_path, *options)) == 0
+    label = "no" if len(entries) == 1 and "no" in entries[0] else "yes"
+    assert f"the score is that of {label!r}" in capsys.readouterr().err
     assert run(*apply(tmp_path, "--id", "y")) == 0
     expected = VennAbers("pooled").fit(frame["p(yes)"], frame["y"])
     p = expected.predict_proba(frame["p(yes)"])[:, 1]

@@ -15,6 +15,7 @@ from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier.parameters import SOURCE_NAMES
 from vennforest.commands import options
+from vennforest.commands.terminal import shares_text
 from vennforest.report.estimators import ESTIMATORS
 
 COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "sql", "watch", "show")
@@ -32,6 +33,10 @@ def table(tmp_path):
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
     return path
+
+
+def test_the_most_frequent_class_is_named_first():
+    assert shares_text({"a": 1, "b": 3}, 0) == "'b' 75%, 'a' 25%"
 
 
 def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, pictures, draw_only):

@@ -48,7 +48,8 @@ def test_the_summary_says_what_was_learnt(data, tmp_path, capsys):
     p, y = p[rows], y[rows]
     is_label = y[:, None] == fitted.classes_
     shares = is_label.mean(axis=0)
-    assert measures["rows"] == rows.sum() and 0 < measures["mean_width"] < 1
+    width = fitted.oob_multiprobability_.width[rows]
+    assert measures["rows"] == rows.sum() and measures["mean_width"] == pytest.approx(width.mean())
     for name, value in (
         ("accuracy", (fitted.classes_[p.argmax(axis=1)] == y).mean()),
         ("brier_score", ((p - is_label) ** 2).sum(axis=1).mean() / 2),

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,12 @@ import pytest
 
 from support.commands import refused, run
 from support.report_data import calibrated, table_of
-from vennforest.commands.options import Report
+from vennforest.commands import check
+from vennforest.commands.options import Check, Report
 from vennforest.commands.pages import millimetres_in, thresholds_in
 from vennforest.commands.report import next_commands
 from vennforest.decisions import threshold_for
+from vennforest.tables.target import split_target
 
 
 def test_a_number_of_a_model_is_no_class(tmp_path, capsys):
@@ -207,7 +210,11 @@ def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
             assert found == pytest.approx((expected.flagged, expected.observed))
             assert row[f"{key}_low"] < row[key] < row[f"{key}_high"]
             if key != "precision":
-                assert row["threshold_low"] <= row["threshold"] <= row["threshold_high"]
+                ends = {"delta": 0.025}, {"delta": 0.975}
+                ends = [threshold_for(p, frame["y"], **promise, groups=groups, **e) for e in ends]
+                assert [row["threshold_low"], row["threshold_high"]] == sorted(
+                    end.threshold for end in ends
+                )
     assert "sensitivity of 90%" in (tmp_path / "c.html").read_text("utf-8")
     assert run(*command, "--precision", ".99") == 0
     section = json.loads(capsys.readouterr().out)["sections"]["promises"]
@@ -248,6 +255,39 @@ def test_a_better_blend_has_a_command_too(method):
     *others, blend = next_commands(evaluation, options)
     assert blend == ["fit", "t.csv", "-t", "y", "--drop", "a", "--estimator", "blend"]
     assert [command[-1] for command in others] == ([] if method == "none" else ["platt"])
+
+
+@pytest.mark.parametrize("on_folds", [True, False])
+def test_an_underconfident_forest_is_advised_to_calibrate_on_folds(on_folds):
+    verdict = SimpleNamespace(action="recalibrate", method="platt", on_folds=on_folds)
+    evaluation = SimpleNamespace(
+        verdict=verdict, model="m", source=SimpleNamespace(target="y"), sections=()
+    )
+    (words,) = next_commands(evaluation, Report(data="t.csv", target="y"))
+    assert words[-2:] == (["--calibrate-on", "cv"] if on_folds else ["--method", "platt"])
+
+
+def test_what_check_advises_reads_the_table_and_the_model_as_check_did(monkeypatch):
+    frame = pd.DataFrame({"p": [0.2, 0.8], "y": ["no", "yes"]})
+    table = split_target(frame, "y", screened=False)
+    estimates = {"none": None, "platt": None}
+    verdict, comparison = SimpleNamespace(method="p"), SimpleNamespace(predictions=None)
+    comparison.predictions = SimpleNamespace(estimates=estimates)
+    evaluation = SimpleNamespace(verdict=verdict, comparison=comparison)
+    monkeypatch.setattr(check, "check", lambda *arguments, **options: evaluation)
+    form = {"decimal": ",", "delimiter": "|", "encoding": "cp1250", "sheet": "s", "no_header": True}
+    words = ["--decimal", ",", "--delimiter", "|", "--encoding", "cp1250", "--sheet", "s"]
+    words += ["--no-header"]
+    options = Check(predictions=Path("t.csv"), target="y", probability=["p"], **form)
+    commands = check._check_columns(options, table, {})[2]
+    assert commands == [["calibrate", "t.csv", "-t", "y", "-s", "p", *words]]
+    model = SimpleNamespace(classes_=np.array(["no", "yes"]), n_features_in_=1)
+    more = {"data": Path("t.csv"), "prior": ["yes=.1"], "trusted": ["a.B"]}
+    options = Check(predictions=Path("m.skops"), target="y", **more, **form)
+    commands = check._judge_model(options, model, frame["y"], table, {})[2]
+    predict = ["predict", "m.skops", "t.csv", "--keep", "-o", "scored.csv", "--prior", "yes=.1"]
+    assert commands[0] == [*predict, "--trust", "a.B", *words]
+    assert commands[1] == ["calibrate", "scored.csv", "-t", "y", "-s", "p(yes)"]
 
 
 def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsys):

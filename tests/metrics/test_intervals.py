@@ -77,20 +77,6 @@ def test_reliability_curve_agrees_with_the_slow_one():
         close(curve.estimate, np.unique(p))
 
 
-@pytest.mark.parametrize("n", [400, 3_000])
-def test_consistency_band_holds_what_it_promises(n):
-    rng = np.random.default_rng(5)
-    p = rng.random(n)
-    curve = metrics.reliability_curve(p < 0.5, p, level=0.8, band="consistency")
-    assert len(curve.band_estimate) <= 2000
-    inside = []
-    for _ in range(40):
-        fair = metrics.reliability_curve(rng.random(n) < p, p)
-        read = np.interp(curve.band_estimate, fair.corp_estimate, fair.corp_share)
-        inside.append((curve.band_low - 1e-9 <= read) & (read <= curve.band_high + 1e-9))
-    assert 0.74 < np.mean(inside) < 0.92
-
-
 def test_reliability_curve_names_its_event():
     p = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]])
     assert metrics.reliability_curve(["a", "c"], p, classes=list("abc")).event == "predicted label"
@@ -104,13 +90,12 @@ def test_reliability_curve_takes_weights_as_repeated_observations():
     y = rng.random(50) < p
     rows = np.repeat(np.arange(50), w)
     names = ["bin_weight", "bin_share", "bin_low", "bin_high", "corp_share", "smooth_share"]
-    for band in ("smooth", "consistency"):
-        for groups in (None, np.arange(50) // 4):
-            of_rows = None if groups is None else groups[rows]
-            a = metrics.reliability_curve(y, p, sample_weight=w, band=band, groups=groups)
-            b = metrics.reliability_curve(y[rows], p[rows], band=band, groups=of_rows)
-            for name in [*names, "band_low", "band_high", "positives", "negatives"]:
-                close(getattr(a, name), getattr(b, name))
-            for name in ("observed_expected", "intercept", "slope"):
-                first, second = (vars(getattr(curve.line, name)) for curve in (a, b))
-                close(list(first.values()), list(second.values()))
+    for band, groups in (("smooth", None), ("smooth", np.arange(50) // 4), ("confidence", None)):
+        of_rows = None if groups is None else groups[rows]
+        a = metrics.reliability_curve(y, p, sample_weight=w, band=band, groups=groups)
+        b = metrics.reliability_curve(y[rows], p[rows], band=band, groups=of_rows)
+        for name in [*names, "band_low", "band_high", "positives", "negatives"]:
+            close(getattr(a, name), getattr(b, name))
+        for name in ("observed_expected", "intercept", "slope"):
+            first, second = (vars(getattr(curve.line, name)) for curve in (a, b))
+            close(list(first.values()), list(second.values()))

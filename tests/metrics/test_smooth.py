@@ -116,7 +116,6 @@ def test_what_has_no_curve():
 @pytest.mark.parametrize(("options", "message"), [
     ({"band": "wide"}, "band must be one of"),
     ({"groups": [1, 2]}, r"groups must have shape \(4,\), got \(2,\)"),
-    ({"n_resamples": 0}, "n_resamples must be an integer >= 1, got 0"),
 ])  # fmt: skip
 def test_refused_options(options, message):
     with pytest.raises(ValueError, match=message):

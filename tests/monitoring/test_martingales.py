@@ -203,3 +203,16 @@ def test_alarms_are_as_rare_as_promised(watch):
         monitor.update(scores[100:], y[100:] if watch == "labels" else None)
         alarms += monitor.alarm_ is not None
     assert alarms <= 50 * 0.1 + 2.6 * np.sqrt(50 * 0.1 * 0.9)
+
+
+def test_bins_of_a_score_have_as_many_examples_each():
+    edges, limits, factors = bets_on_scores(np.random.default_rng(0).permutation(1500) / 1500)
+    assert_allclose(edges, np.arange(1, 15) / 15, atol=1e-3)
+    assert_allclose(limits, np.arange(1, 15) / 15)
+    assert factors.shape == (len(SCORE_TILTS), 15)
+
+
+def test_examples_that_design_the_bets_are_not_counted_against_the_stream():
+    scores = np.random.default_rng(0).random(200)
+    monitor = Monitor(random_state=0).fit(scores, scores > 0.5)
+    assert (monitor._state["counts"].sum(axis=(-2, -1)) == 160).all()

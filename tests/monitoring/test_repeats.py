@@ -10,6 +10,7 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.monitoring import Monitor
+from vennforest.monitoring.stream import remember_rows
 
 
 def draw(rng, n):
@@ -160,3 +161,11 @@ def test_rows_of_few_different_values_are_not_taken_for_rows_of_training():
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
     assert len(model._state.row_sketch) == 0
     Monitor(model, random_state=0).fit().update(X[:100], y[:100])
+
+
+def test_a_repeated_row_is_remembered_from_its_latest_time_on():
+    remembered = np.array([1, 2, 3], np.uint64)
+    hashes, is_counted = np.array([1, 4], np.uint64), np.ones(2, bool)
+    remembered, is_new = remember_rows(remembered, 3, hashes, is_counted)
+    assert_array_equal(remembered, [3, 1, 4])
+    assert_array_equal(is_new, [False, True])

@@ -106,10 +106,9 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     curve = metrics.reliability_curve(y, p)
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.smooth_estimate)
     assert len(right.collections) == 2  # bars and dots, no band
-    for band in ("consistency", "confidence"):
-        corp = ReliabilityDisplay.from_predictions(y, p, band=band)
-        np.testing.assert_array_equal(corp.line_.get_ydata(), corp.curves["Estimates"].corp_share)
-        drawn(corp.figure_)
+    corp = ReliabilityDisplay.from_predictions(y, p, band="confidence")
+    np.testing.assert_array_equal(corp.line_.get_ydata(), corp.curves["Estimates"].corp_share)
+    drawn(corp.figure_)
     drawn(display.figure_)
 
 

@@ -10,7 +10,7 @@ from vennforest import CalibratedClassifier, update
 from vennforest.report import check
 from vennforest.report.measures import RAW
 from vennforest.report.section import Section
-from vennforest.report.updates import with_updates
+from vennforest.report.sections import with_updates
 
 
 def section(evaluation):

@@ -38,6 +38,12 @@ def test_kinds(cells, kind):
     assert TableColumns().fit(frame).kinds_[0] == kind
 
 
+def test_durations_are_numbers_of_seconds():
+    cells = pd.Series(pd.to_timedelta(["1h", None, "90s", "5ms"]))
+    values = CellColumn(cells, "wait").read("number")
+    np.testing.assert_array_equal(values, [3600, np.nan, 90, 0.005])
+
+
 NUMBERS = st.text("0123456789.eE+-_ infaNxd\u00a0\t", max_size=6)
 WORDS = st.one_of(
     st.sampled_from(

@@ -7,6 +7,7 @@ import pytest
 
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns
+from vennforest.tables.cells import CellColumn
 from vennforest.tables.files import read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
@@ -26,6 +27,12 @@ def test_cells_and_types_that_do_not_fit_are_refused(cells, declared, message):
     with pytest.raises(InputError, match=message) as refused:
         TableColumns({"c": declared}).fit(pd.DataFrame({"c": pd.Series(cells)}))
     assert "\n" not in str(refused.value)
+
+
+def test_a_column_of_booleans_has_words_for_each():
+    cells = ["true", "1", "1.0", "YES", " y", "T", None, "False", "0", "0.0", "no", "N", "f"]
+    values = CellColumn(pd.Series(cells), "c").read("boolean")
+    assert [*values[:6], *values[7:]] == [1.0] * 6 + [0.0] * 6 and values[6] != values[6]
 
 
 def test_types_are_of_columns_of_the_table():

@@ -37,10 +37,13 @@ from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
-from vennforest.report.promises import promised_thresholds
 from vennforest.report.section import Section
-from vennforest.report.updates import with_updates
-from vennforest.report.validated import grades_section, segments_section
+from vennforest.report.sections import (
+    grades_section,
+    promised_thresholds,
+    segments_section,
+    with_updates,
+)
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
 

@@ -28,7 +28,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import score_columns
 from vennforest.scores import read_scores
-from vennforest.tables.cells import CellColumn, as_floats
+from vennforest.tables.cells import CellColumn
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import DETECTED, find_name, read_table
 from vennforest.tables.target import typed_labels
@@ -158,8 +158,8 @@ def check_probabilities_in(column: FloatArray, name: str) -> None:
 
 def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
     """Return a column as float64, NaN where a cell is empty."""
-    cells = CellColumn(frame[find_name(frame.columns, name)], name).array
-    return as_floats(cells, name, "the table").astype(np.float64)
+    column = frame[find_name(frame.columns, name)]
+    return CellColumn(column, name, table="the table").floats()
 
 
 # --- calibrators ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, IntArray, check_count, check_inside, check_option
+from vennforest._validation import FloatArray, check_inside, check_option
 from vennforest.counts import binomial_bound
 from vennforest.metrics._inputs import (
     EventEstimates,
@@ -25,11 +25,8 @@ from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.ranking import AucInterval, auc_interval
 from vennforest.metrics.smooth import smooth_curve
 
-Band = Literal["smooth", "confidence", "consistency"]
-"""Bands around the smooth curve, the isotonic curve, and the diagonal."""
-
-MAX_BAND_LEVELS = 2000
-"""Maximum number of distinct estimates for which a consistency band draws labels."""
+Band = Literal["smooth", "confidence"]
+"""Bands around the smooth curve, and around the isotonic one."""
 
 MAX_BAND_GROUPS = 200
 """Maximum number of groups of neighbouring estimates for a confidence band; of 20 to 2,000, about
@@ -122,8 +119,6 @@ def reliability_curve(
     pos_label: Any = None,
     level: float = 0.95,
     band: Band = "smooth",
-    n_resamples: int = 200,
-    random_state: int | np.random.Generator | None = 0,
 ) -> ReliabilityCurve:
     """Return the bins, curves and band of a reliability diagram.
 
@@ -133,34 +128,23 @@ def reliability_curve(
         As in ``brier_decomposition``. With more than two classes and no ``pos_label``, the curve
         is that of the confidence in the predicted label.
     groups : array-like of shape (n,), optional
-        Groups of dependent rows. Intervals and the smooth band treat each as one observation, the
-        consistency band does not. The confidence band requires independent rows.
+        Groups of dependent rows, each of which intervals and the smooth band treat as one
+        observation. The confidence band requires independent rows.
     level : float
         Confidence level of intervals and band, in (0, 1).
-    band : {"smooth", "confidence", "consistency"}
+    band : {"smooth", "confidence"}
         ``"smooth"``: the pointwise confidence band of the smooth curve, that is of the best-fitting
         spline; it ignores the bias of the spline, and can miss a frequency that bends more.
         ``"confidence"``: the simultaneous confidence band of ``calibration_band``.
-        ``"consistency"``: the pointwise range of CORP curves under calibration.
-    n_resamples : int
-        Number of samples drawn for the consistency band.
-    random_state : int, Generator or None
-        Seed of the consistency band.
 
     Notes
     -----
     The smooth curve has five knots if there are 200 rows of each outcome (Van Calster et al. 2016),
     and fewer, or none, with fewer rows; its band is that of the delta method. Rows whose estimate
-    is 0 or 1 are left out of it.
-
-    The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
-    drawn with the estimates as their probabilities, and the band contains pointwise quantiles of
-    the isotonic regressions of these samples. If there are more than 2,000 distinct estimates,
-    neighbours are replaced by their mean.
+    is 0 or 1 are left out of it. The CORP curve is that of Dimitriadis, Gneiting & Jordan (2021).
     """
     check_inside(level, "level")
     check_option(band, Band, "band")
-    check_count(n_resamples, "n_resamples")
     if band == "confidence" and groups is not None:
         raise ValueError(
             "groups must be None for band='confidence', which needs independent rows, got groups: "
@@ -183,17 +167,14 @@ def reliability_curve(
     ]
     steps = np.flatnonzero(np.diff(fit.fitted) > 0)
     corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
-    smooth_estimate, smooth_share, low, high = smooth_curve(problem, numbers, level)
-    band_of_curve = smooth_estimate, low, high
-    if band == "consistency":
-        rng = np.random.default_rng(random_state)
-        band_of_curve = _consistency_band(fit, level, n_resamples, rng)
-    elif band == "confidence":
+    bin_low, bin_high = np.array(intervals).T
+    smooth_estimate, smooth_share, band_low, band_high = smooth_curve(problem, numbers, level)
+    band_estimate = smooth_estimate
+    if band == "confidence":
         x, low, high = _confidence_band(fit, level)
         # Between two points the lower bound is that of the left one, the upper that of the right.
-        band_of_curve = np.repeat(x, 3)[1:-1], np.repeat(low, 3)[:-2], np.repeat(high, 3)[2:]
-    bin_low, bin_high = np.array(intervals).T
-    band_estimate, band_low, band_high = band_of_curve
+        band_estimate = np.repeat(x, 3)[1:-1]
+        band_low, band_high = np.repeat(low, 3)[:-2], np.repeat(high, 3)[2:]
     return ReliabilityCurve(
         bin_estimate=r_k,
         bin_share=phi_k,
@@ -218,29 +199,6 @@ def reliability_curve(
         event=estimates.event,
         level=level,
     )
-
-
-def _consistency_band(
-    fit: IsotonicFit, level: float, n_resamples: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return estimates, and lower and upper quantiles of CORP curves under calibration, (g,)."""
-    starts = _group_starts(fit.weight, MAX_BAND_LEVELS)
-    weight = np.add.reduceat(fit.weight, starts)
-    p = (np.add.reduceat(fit.weight * fit.p, starts) / weight).clip(0, 1)
-    n = np.maximum(1, np.rint(weight)).astype(np.int64)
-    positives = rng.binomial(n, p, size=(n_resamples, len(p)))
-    fits = np.array([isotonic_regression(row / n, weights=n).x for row in positives])
-    low, high = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return p, low, high
-
-
-def _group_starts(weight: FloatArray, max_groups: int) -> IntArray:
-    """Return the starts of at most ``max_groups`` groups of neighbours with similar weight."""
-    group = np.arange(len(weight))
-    if len(group) > max_groups:
-        cumulative = np.cumsum(weight)
-        group = np.ceil(cumulative / cumulative[-1] * max_groups - 1e-9).astype(np.intp)
-    return np.flatnonzero(np.diff(group, prepend=-1))
 
 
 class CalibrationBand(NamedTuple):
@@ -307,7 +265,11 @@ def _confidence_band(fit: IsotonicFit, level: float) -> CalibrationBand:
             "sample_weight must be integers for a confidence band, which counts rows, got a sum of "
             f"{fractions[0]}: use band='smooth' of reliability_curve"
         )
-    starts = _group_starts(fit.weight, MAX_BAND_GROUPS)
+    group = np.arange(len(fit.weight))
+    if len(group) > MAX_BAND_GROUPS:  # neighbours with similar sums of weights
+        cumulative = np.cumsum(fit.weight)
+        group = np.ceil(cumulative / cumulative[-1] * MAX_BAND_GROUPS - 1e-9).astype(np.intp)
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
     first, last = fit.p[starts], fit.p[np.append(starts[1:], len(fit.p)) - 1]
     positives, total = (
         # Row i, column j: the sum over groups i to j; none below the diagonal.

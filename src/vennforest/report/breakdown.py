@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import (
@@ -24,9 +25,6 @@ from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
 from vennforest.report.measures import CALIBRATION_TESTS, Event, Predictions
 from vennforest.report.splits import moments
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 RARE_LEVEL_EDGES = (
@@ -76,8 +74,6 @@ def level_edges(is_rare: bool) -> tuple[float, ...]:
 
 def levels(event: Event, is_rare: bool, groups: IntArray | None) -> pd.DataFrame:
     """Return expected and observed frequencies by level of probability, closed below."""
-    import pandas as pd
-
     edges = level_edges(is_rare)
     level = np.searchsorted(edges[1:-1], event.p, side="right")
     rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
@@ -104,8 +100,6 @@ def thresholds(
     is above the threshold, contains it or is below it. ``net_benefit`` is that of Vickers & Elkin
     (2006), and ``gain`` its excess over flagging every row.
     """
-    import pandas as pd
-
     cuts = {*USUAL_THRESHOLDS, round(predictions.share or 0.0, 2)}
     if predictions.is_rare:
         sizes = [(predictions.share or 0.0) * multiple for multiple in RARE_THRESHOLD_MULTIPLES]
@@ -133,8 +127,6 @@ def subgroups(
     The index is column and part. ``period`` is "week" … "year" for dates, else ""; ``adjusted`` are
     the p-values of calibration, adjusted for all parts (Holm 1979), NaN below 20 rows.
     """
-    import pandas as pd
-
     estimates, groups = predictions.estimates[method], predictions.groups
     event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
     parts = [
@@ -206,8 +198,6 @@ def periods(times: NDArray[Any]) -> tuple[str, Parts]:
     The first and last period may have fewer. Returns the kind ("week", "month", "quarter" or
     "year") and the rows of each period.
     """
-    import pandas as pd
-
     for letter, kind in PERIODS.items():  # noqa: B007
         codes, values = pd.factorize(pd.DatetimeIndex(times).to_period(letter), sort=True)
         sizes = np.bincount(codes)
@@ -224,8 +214,6 @@ def parts_by_value(values: NDArray[Any]) -> Parts:
     If there are many values, only the most frequent are parts. Text with leading zeros is no
     number; see `group_names`.
     """
-    import pandas as pd
-
     texts = group_names(values, "by")
     missing = is_missing(texts)
     present = np.flatnonzero(~missing)

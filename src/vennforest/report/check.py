@@ -17,8 +17,8 @@ from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, training_share
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
+from vennforest.report.sections import with_updates
 from vennforest.report.splits import group_codes
-from vennforest.report.updates import with_updates
 from vennforest.report.words import Source
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.validation.update import class_shares_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
@@ -34,9 +34,6 @@ from vennforest.report.measures import (
     Predictions,
     measure,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEGLIGIBLE_LOSS = 0.01
 """Relative difference of log losses up to which a method with bounds is preferred."""
@@ -231,8 +228,6 @@ def skill(score: float, reference: float) -> float:
 
 def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame:
     """Return the measures: a row for each method, then the baseline."""
-    import pandas as pd
-
     predictions, costs, baseline = comparison.predictions, comparison.costs, comparison.baseline
     groups, weight = predictions.groups, np.ones(comparison.n)
     rows = {}
@@ -264,8 +259,6 @@ def classes_frame(comparison: Comparison) -> pd.DataFrame:
 
     The values are those of the recommended method, with one row per class.
     """
-    import pandas as pd
-
     predictions = comparison.predictions
     codes, k = predictions.codes, len(predictions.classes)
     p = predictions.estimates[comparison.method].p

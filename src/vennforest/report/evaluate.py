@@ -19,9 +19,9 @@ from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
 from vennforest.report.measures import RAW
+from vennforest.report.sections import sites_section
 from vennforest.report.splits import group_codes, times
 from vennforest.report.training import Progress, cross_validate
-from vennforest.report.validated import sites_section
 from vennforest.report.words import Source
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import write_text
@@ -28,9 +29,6 @@ from vennforest.report.comparison import Comparison, classes_frame, compare, met
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.section import Section
 from vennforest.report.words import Source, Verdict, judge
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DEFAULT_TOLERANCE = 0.02
 

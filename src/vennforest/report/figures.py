@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._files import write_text, written_whole
@@ -25,8 +26,6 @@ from vennforest.report.comparison import Comparison
 from vennforest.report.words import shown_methods
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from vennforest.report.evaluation import Evaluation
 
 Paint = Callable[[Any], Any]
@@ -148,8 +147,6 @@ def write_pictures(evaluation: Evaluation, folder: Path, width: float | None = N
 
 def _calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
     """Return the picture of some methods' calibration, with the intervals of the first."""
-    import pandas as pd
-
     curves = {names[method]: _curve(comparison, method) for method in methods}
     share = comparison.predictions.share
     is_log = share is not None and share < LOG_SHARE
@@ -178,8 +175,6 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
 
     The band of the first is the interval of its difference from the second, or else from none.
     """
-    import pandas as pd
-
     predictions, groups = comparison.predictions, comparison.predictions.groups
     p = {names[m]: predictions.estimates[m].p[:, predictions.positive] for m in methods}
     highest = max(float(np.quantile(values, 0.99)) for values in p.values())
@@ -232,8 +227,6 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
 
 def _intervals(comparison: Comparison, name: str) -> Picture:
     """Return the picture of probabilities with bounds and confidence intervals."""
-    import pandas as pd
-
     predictions = comparison.predictions
     estimates = predictions.estimates[comparison.method]
     assert estimates.bounds is not None

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from vennforest._messages import harmless, needed
 from vennforest._program import __version__
 from vennforest.report import figures, numbers
@@ -20,8 +22,6 @@ from vennforest.report.section import Columns, Section
 from vennforest.report.words import shown_methods
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from vennforest.report.evaluation import Evaluation
 
 FOLDER = resources.files("vennforest.report").joinpath("templates")
@@ -105,8 +105,6 @@ def table(
 
     ``key_low`` and ``key_high`` are the ``ends`` of the interval of ``key``.
     """
-    import pandas as pd
-
     texts = {}
     for key, title, form in columns:
         if key not in frame:
@@ -233,8 +231,6 @@ def _distances_sentence(measures: Any) -> str | None:
 
 def _differences(evaluation: Evaluation) -> pd.DataFrame:
     """Return how much each other method's loss differs from the recommended one's, as text."""
-    import pandas as pd
-
     against, names = evaluation.comparison.against, evaluation.source.names
     rows = []
     for gap in against.values():
@@ -248,8 +244,6 @@ def _differences(evaluation: Evaluation) -> pd.DataFrame:
 
 def _costs_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the costs of decisions by each method and of constant decisions, as text."""
-    import pandas as pd
-
     costs, names = evaluation.comparison.costs, evaluation.source.names
     assert costs is not None
     means = {names[method]: cost for method, cost in costs.mean.items()}

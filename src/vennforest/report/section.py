@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 Columns = Sequence[tuple[str, str, str]]
 """Name in a data frame, title, and form (see `page.to_text`), for each column of a table."""

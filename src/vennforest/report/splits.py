@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -110,8 +111,6 @@ def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray 
 
 def moments(column: Any, name: str) -> NDArray[Any]:
     """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
-    import pandas as pd
-
     cells = CellColumn(pd.Series(column), name)
     kind, date_format = cells.infer()
     if kind not in ("number", "date"):

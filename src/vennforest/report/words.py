@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtri
 
 from vennforest.metrics import IntervalEstimate
@@ -29,9 +30,6 @@ from vennforest.report.numbers import (
 )
 from vennforest.report.section import Section
 from vennforest.validation.update import TITLES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 POWER = (1.96 + 0.84) / 1.96
 """Size of an effect that is detected with power 80%, in half-widths of a 95% interval."""

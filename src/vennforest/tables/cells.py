@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
+from vennforest.tables.text import with_decimal_point
 
 CellKind = Literal["number", "boolean", "date", "text", "empty"]
 """Kinds of columns."""
@@ -86,13 +87,13 @@ def row_name(row: int, table: str) -> str:
     return f"row {row + 1:,} of {table}"
 
 
-def shown_cell(value: Any) -> str:
-    """Return a cell as error messages show it, shortened to 60 characters."""
-    if value is None or value != value:
-        return "NaN or nothing"
+def refuse_cell(name: str, rule: str, value: Any, row: str) -> NoReturn:
+    """Raise the error for a cell of a column, which is shortened to 60 characters."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
     text = repr(value) if isinstance(value, str) else text
-    return text if len(text) <= 60 else text[:59] + "…"
+    text = "NaN or nothing" if value is None or value != value else text
+    text = text if len(text) <= 60 else text[:59] + "…"
+    raise InputError(f"column {name!r} must contain {rule}, got {text} in {row}")
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -237,9 +238,19 @@ def date_format_of(cells: pa.Array) -> str | None:
 
 
 def as_floats(
-    cells: pa.Array, name: str, table: str, first_row: int = 0, markers: Sequence[str] = ()
+    cells: pa.Array,
+    name: str,
+    table: str,
+    first_row: int = 0,
+    markers: Sequence[str] = (),
+    decimal: str | None = None,
 ) -> NDArray[Any]:
-    """Return cells (n,) as floating-point numbers, NaN where missing; see `CellColumn`."""
+    """Return cells (n,) as numbers, NaN where missing; see `CellColumn`.
+
+    Numbers in text may have a decimal comma, if ``decimal`` is one.
+    """
+    if decimal == "," and is_text(cells.type):
+        cells = with_decimal_point(cells)
     if not markers and (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
         values: NDArray[Any] = cells.to_numpy(zero_copy_only=False)
         return values
@@ -409,11 +420,10 @@ class CellColumn:
 
     def _refuse(self, rule: str, row: int) -> NoReturn:
         """Raise the error that names the cell of a row."""
-        cell = shown_cell(self.array[row].as_py())
         if self._table is not None:
             row_text = row_name(self._first_row + row, self._table)
         else:
             label = row if self._index is None else self._index[row]
             is_number = isinstance(label, int | np.integer)
             row_text = f"row {label + 1:,}" if is_number else f"row {label!r}"
-        raise InputError(f"column {self.name!r} must contain {rule}, got {cell} in {row_text}")
+        refuse_cell(self.name, rule, self.array[row].as_py(), row_text)

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from vennforest._class_columns import class_columns
 from vennforest._validation import InputError
 from vennforest.scores import On, is_impossible
-from vennforest.tables.cells import CellColumn, as_floats, is_text, row_name, shown_cell
+from vennforest.tables.cells import CellColumn, as_floats, refuse_cell, row_name
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
-from vennforest.tables.text import with_decimal_point
 
 
 @dataclass
@@ -133,12 +132,11 @@ class LabelledScores:
         """Return the scores or weights of labelled rows; other rows are not validated."""
         table = str(self.table.path)
         cells = CellColumn(cells, name).array
-        if self.table.decimal == "," and is_text(cells.type):
-            cells = with_decimal_point(cells)
         if len(rows) < len(cells):
             mask = pa.array(~np.isin(np.arange(len(cells)), rows))
             cells = pc.if_else(mask, pa.scalar(None, cells.type), cells)
-        values = as_floats(cells, name, table, n_before)[rows].astype(np.float64)
+        values = as_floats(cells, name, table, n_before, decimal=self.table.decimal)
+        values = values[rows].astype(np.float64)
         is_weight = name == self.weight
         on: On = "score" if is_weight else self.on
         is_wrong = is_impossible(values, on, len(self.columns.names)) | (is_weight & (values < 0))
@@ -147,10 +145,7 @@ class LabelledScores:
         if is_wrong.any():
             row = int(is_wrong.argmax())
             rule = "finite weights that are not negative" if is_weight else "finite scores"
-            raise InputError(
-                f"column {name!r} must contain {rule}, got {shown_cell(float(values[row]))} in "
-                f"{row_name(n_before + int(rows[row]), table)}"
-            )
+            refuse_cell(name, rule, float(values[row]), row_name(n_before + int(rows[row]), table))
         return pa.array(values)
 
     def _report(self, n_rows: int) -> None:

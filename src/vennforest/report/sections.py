@@ -1,29 +1,38 @@
-"""Sections of the page on calibration by grade and by segment."""
+"""Sections of the page on promised thresholds, grades, segments, sites and another population."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import ks_2samp
 
-from vennforest._messages import listed
-from vennforest._validation import InputError
+from vennforest._messages import as_sentence, listed
+from vennforest._validation import FloatArray, InputError
+from vennforest.decisions import threshold_for
 from vennforest.metrics import auc_interval
+from vennforest.metrics.intervals import share_interval
 from vennforest.report import numbers
 from vennforest.report.comparison import Comparison
 from vennforest.report.figures import paint_rates
+from vennforest.report.measures import Predictions
 from vennforest.report.section import Section
-from vennforest.report.words import MAX_RATIO
+from vennforest.report.words import MAX_RATIO, line_findings
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
 from vennforest.validation.segments import segments
 from vennforest.validation.sites import SCALES, internal_external
+from vennforest.validation.update import TITLES, UpdateRows, by_tests
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from vennforest.report.evaluation import Evaluation
+
+MAX_UPDATED_CLASSES = 10
+"""Maximum number of classes for which updates are compared, since maps of more are slow."""
 
 MAX_SEGMENTS = 15
 """Maximum number of segments in the table, the worst calibrated ones."""
@@ -47,6 +56,44 @@ SITES = [
 ]  # fmt: skip
 SITE_MEASURES = {"observed_expected": "observed over expected", "slope": "the slope", "auc": "C"}
 as_list = partial(listed, n=5, to_text=str)
+
+
+def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
+    """Return the section on a threshold for each target: sensitivity, specificity, precision."""
+    predictions, j, groups = c.predictions, c.predictions.positive, c.predictions.groups
+    if j is None:
+        raise InputError("promised thresholds need two classes, got more: leave the promises out")
+    p, y = predictions.estimates[c.method].p[:, j], predictions.codes == j
+    unit = "rows" if groups is None else "groups, one row of each"
+    sentences = [
+        f"Rows with a probability of “{predictions.label}” from the threshold on are flagged. Over "
+        f"the drawing of these {unit}, each promise fails with probability 5% at most. Intervals "
+        "of thresholds are of those whose sensitivity or specificity is exactly the target."
+    ]
+    rows: dict[str, dict[str, float]] = {}
+    for name, target in targets.items():
+        promise: dict[str, Any] = {"recall" if name == "sensitivity" else name: target}
+        safe, *ends = (
+            threshold_for(p, y, **promise, delta=delta, groups=groups, pos_label=True)
+            for delta in (0.05, 0.025, 0.975)
+        )
+        sentences += [as_sentence(safe.reason)] if safe.reason else []
+        values = [np.nan if t.threshold is None else t.threshold for t in (safe, *ends)]
+        row = rows[f"{name} of {100 * target:g}%"] = {"threshold": values[0]}
+        if name != "precision":
+            row["threshold_low"], row["threshold_high"] = sorted(values[1:])
+        flagged = p >= values[0]
+        subsets = {"flagged": (flagged, np.ones(len(y), bool)), "sensitivity": (flagged, y)}
+        subsets |= {"specificity": (~flagged, ~y), "precision": (y, flagged)}
+        for share, (hits, of) in subsets.items():
+            if safe.threshold is not None and of.any():
+                some = None if groups is None else groups[of]
+                row[share], interval = hits[of].mean(), share_interval(hits[of].astype(float), some)
+                row[f"{share}_low"], row[f"{share}_high"] = interval
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Promise")
+    columns = [("threshold", "Threshold", "probability")]
+    columns += [(share, share.capitalize(), "percent") for share in subsets]
+    return Section("Promised thresholds", "promises", sentences, frame, columns)
 
 
 def grades_section(comparison: Comparison, grade: Any, reference: Any = None) -> Section:
@@ -190,3 +237,61 @@ def sites_section(comparison: Comparison, site: Any) -> Section:
     ]
     finding = f"sites: {off_sites} off beyond chance" if clauses else ""
     return Section("Sites", "sites", sentences, frame, SITES, finding=finding)
+
+
+def with_updates(evaluation: Evaluation, is_asked: bool = False) -> Evaluation:
+    """Return an evaluation with the section on updates of its probabilities.
+
+    It is added once, if it is asked for or calibration is rejected, of all rows or of a part.
+    """
+    comparison, settings = evaluation.comparison, evaluation.settings
+    predictions, best = comparison.predictions, comparison.best
+    is_off = best.is_rejected or best.impossible or line_findings(comparison)
+    is_off = is_off or any(section.finding for section in evaluation.sections)
+    is_there = any(section.anchor == "updates" for section in evaluation.sections)
+    if is_there or not (is_asked or is_off) or len(predictions.classes) > MAX_UPDATED_CLASSES:
+        return evaluation
+    is_model = evaluation.source.kind == "model"
+    method = [*predictions.estimates][-1] if is_model else comparison.method
+    prior = settings.get("prior")
+    shares = None if prior is None else np.array([*prior.values()])
+    section = _updates(predictions, method, shares, settings["random_state"])
+    return evaluation.with_sections([section])
+
+
+def _updates(
+    predictions: Predictions, method: str, prior: FloatArray | None, random_state: int
+) -> Section:
+    """Return the section on updates of a method's probabilities.
+
+    ``prior`` (k,) are the class shares for which the probabilities are calibrated, if known.
+    """
+    p, groups = predictions.estimates[method].p, predictions.groups
+    try:
+        rows = UpdateRows(predictions.classes, p, predictions.codes, groups, prior)
+    except InputError as error:
+        sentence = f"No updates are compared: {error}."
+        return Section("Another population", "updates", [sentence])
+    frame: Any = rows.gains(random_state)
+    frame.loc["keep", ["gain", "gain_low", "gain_high"]] = np.nan
+    together = ", with groups kept together" if groups is not None else ""
+    sentences = [
+        "Are these rows of another place or time than those that the probabilities were made for? "
+        "Then they may be kept, or updated with these rows. The table has the log loss of rows "
+        f"that the update was not fitted to{together}."
+    ]
+    choice = ""
+    if "auto" in frame.index:
+        choice, reason = by_tests(rows.test())
+        sentences.append(
+            f"Tests choose: {TITLES[choice].lower()}. {reason} vennforest calibrate with --update "
+            "auto writes the update."
+        )
+    columns = [
+        ("log_loss", "Log loss", "number"),
+        ("gain", "Gain over keeping, 95% interval", "number"),
+    ]
+    frame.index = [TITLES[name] for name in frame.index]
+    frame = frame.rename_axis("Update")
+    title = "Another population"
+    return Section(title, "updates", sentences, frame, columns, choice=choice)
