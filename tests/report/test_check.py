@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import precision_score, recall_score
 
 from support.report_data import calibrated, table_of
 from vennforest import CalibratedClassifier, Multiprobability, VennAbers
@@ -121,3 +122,13 @@ def test_a_calibrator_is_judged_on_scores():
     evaluation = check(y[200:], calibrator, X=scores[200:])
     expected = calibrator.predict_proba(scores[200:])
     np.testing.assert_array_equal(evaluation.probabilities["model"], expected)
+
+
+def test_each_class_has_recall_precision_and_mean_probability():
+    rng = np.random.default_rng(4)
+    p, y = rng.dirichlet([3, 2, 1], 200), rng.choice(["a", "b", "c"], 200, p=[0.2, 0.3, 0.5])
+    frame, predicted = check(y, p).classes, np.array(["a", "b", "c"])[p.argmax(axis=1)]
+    np.testing.assert_allclose(frame["recall"], recall_score(y, predicted, average=None))
+    np.testing.assert_allclose(frame["precision"], precision_score(y, predicted, average=None))
+    np.testing.assert_allclose(frame["mean"], p.mean(axis=0))
+    np.testing.assert_allclose(frame["share"], [(y == c).mean() for c in "abc"])
