@@ -2,8 +2,9 @@
 
 Usage: python tools/mutants.py [--each SECONDS] [PART_OF_A_FILE_NAME]
 
-Each fault is a replacement of text in one file of a copy of ``src``. The tests of its package run
-until the first one fails. Faults that no test notices are printed, and the exit code is 1.
+Each fault is a replacement of text in one file of a copy of ``src``. The tests of its package, or
+those that it names, run until the first one fails. Faults that no test notices are printed, and the
+exit code is 1.
 """
 
 import argparse
@@ -36,14 +37,14 @@ FAULTS = [
         "is_outside = (scores < low) | (scores > high)",
         "is_outside = (scores < low) & (scores > high)",
     ),
-    ("calibrators/sigmoid.py", "s = score.clip(low, high)", "s = score.clip(low, 1.0)"),
+    ("calibrators/sigmoid.py", "s = scores.clip(*map(entry_or_row, self.clip_.T))", "s = scores"),
     (
         "calibrators/newton.py",
         "negative * (1 - low) + positive * high",
         "negative + (1 - low) + positive * high",
     ),
     ("calibrators/newton.py", "total * p - positive", "total + p - positive"),
-    ("calibrators/softmax.py", "(1.0 - p[0], p[0])", "(p[0], 1.0 - p[0])"),
+    ("calibrators/softmax.py", "shrunk_log(1.0 - p, c, first, 2)", "shrunk_log(p, c, first, 2)"),
     ("calibrators/spline.py", "t = z - knots[k]", "t = z + knots[k]"),
     (
         "calibrators/spline.py",
@@ -57,8 +58,8 @@ FAULTS = [
     ),
     (
         "calibrators/bostrom.py",
-        "raised = 1.0 - (1.0 - probability) * q",
-        "raised = 1.0 - (1.0 + probability) * q",
+        "raised, shrunk = 1.0 - (1.0 - p) * q",
+        "raised, shrunk = 1.0 - (1.0 + p) * q",
     ),
     ("calibrators/bostrom.py", "(q * (q * square + linear))", "(q * (q + square + linear))"),
     ("calibrators/pool.py", "n_folds = 1 if counts.total >=", "n_folds = 1 if counts.total <"),
@@ -66,8 +67,8 @@ FAULTS = [
     ("calibrators/formula.py", "return self.max(low).min(high)", "return self.max(low).max(high)"),
     (
         "calibrators/formula.py",
-        "largest = reduce(Term.max, logits)",
-        "largest = reduce(Term.min, logits)",
+        "powers = (logits - logits.largest())",
+        "powers = (logits - logits.smallest())",
     ),
     ("calibrators/venn.py", "(counts + 1) / total", "(counts + 2) / total"),
     ("calibrators/venn_abers_kernels.py", "right = max(right, k)", "right = min(right, k)"),
@@ -169,22 +170,410 @@ FAULTS = [
     ),
     ("auditing/copies.py", "<= MIN_SHARE_OF_COPIES * len(sampled)", "<= 9 * len(sampled)"),
     ("auditing/columns.py", "agreement < MIN_AGREEMENT_OF_IDS", "agreement > MIN_AGREEMENT_OF_IDS"),
-    ("commands/report.py", '"missing", ', ""),
-    ("tables/text.py", r"(?:[eE][-+]?\d+)?", ""),
-    ("tables/files.py", ">= MAX_EXACT_FLOAT", "> MAX_EXACT_FLOAT"),
     ("_class_columns.py", "of_first=codes[0] == 0", "of_first=False"),
     ("_class_columns.py", "key=lambda pair: pair[0] or 0", "key=lambda pair: 0"),
     ("_class_columns.py", '"probability" not in table and', '"probability" in table and'),
 ]
 """File, text, replacement of its first occurrence."""
 
+APPLICATION_FAULTS = {
+    "commands/test_report.py::the_advised_command_reads_the_table_as_the_report_did": [
+        ("commands/report.py", '"missing", ', ""),
+        ("commands/report.py", "words += options.form_words", "words += []"),
+    ],
+    "commands/test_report.py::the_advised_command_keeps_groups_and_estimator": [
+        (
+            "commands/report.py",
+            '"--drop" if is_leak else "--groups"',
+            '"--groups" if is_leak else "--drop"',
+        ),
+    ],
+    "commands/test_report.py::an_underconfident_forest_is_advised_to_calibrate_on_folds": [
+        (
+            "commands/report.py",
+            "if verdict.on_folds else words",
+            "if not verdict.on_folds else words",
+        ),
+    ],
+    "commands/test_report.py::what_check_advises_reads_the_table_and_the_model_as_check_did": [
+        ("commands/check.py", "    words += options.form_words", "    words += []"),
+        ("commands/check.py", 'for w in ("--prior", entry)', 'for w in ("--mean", entry)'),
+        ("commands/check.py", 'for w in ("--trust", name)', "for w in ()"),
+        ("commands/options.py", '["--no-header"] * self.no_header', "[]"),
+    ],
+    "commands/test_report.py::the_advised_update_is_that_of_the_page_with_the_groups": [
+        ("commands/check.py", '["--groups", options.groups] if options.groups else []', "[]"),
+    ],
+    "commands/test_calibrate_apply.py::the_command_that_check_prints_works_as_it_stands": [
+        ("commands/check.py", "_score_options(of_class.entries)", "_score_options([name])"),
+    ],
+    "commands/test_calibrate_apply.py::check_judges_a_column_as_of_its_class_whatever_is": [
+        ("commands/check.py", "[:: -1 if of_class.of_first else 1]", ""),
+    ],
+    "commands/test_calibrate_apply.py::rows_without_a_score_are_kept": [
+        ("commands/calibrate.py", "rows.n_rows - rows.left_out.n_unscored", "rows.n_rows"),
+    ],
+    "commands/test_calibrate_apply.py::what_cannot_be_calibrated": [
+        ("commands/calibrate.py", "is_certain and area < 0.5", "is_certain and area < 0.1"),
+    ],
+    "commands/test_calibrate_apply.py::the_probability_of_the_first_of_two_classes_is": [
+        (
+            "commands/calibrate.py",
+            "labels[0 if rows.columns.of_first else 1]",
+            "labels[1 if rows.columns.of_first else 0]",
+        ),
+    ],
+    "commands/test_fit.py::the_summary_says_what_was_learnt": [
+        ("commands/fit.py", "np.mean(y == label) for label", "1 / len(classes) for label"),
+        ("commands/fit.py", "p.argmax(axis=1)].mean())", "p.argmax(axis=1)].max())"),
+    ],
+    "commands/test_watch.py::kept_monitor_goes_on_and_rows_are_put_in_order": [
+        (
+            "commands/watch.py",
+            'np.argsort(numbers, kind="stable")',
+            'np.argsort(-numbers, kind="stable")',
+        ),
+    ],
+    "commands/test_watch.py::scores_of_another_system_are_watched": [
+        (
+            "commands/watch.py",
+            ".fit(calibrator._check_new(examples[0]), examples[1]",
+            ".fit(calibrator._check_new(examples[0]), examples[1][::-1]",
+        ),
+    ],
+    "commands/test_calibrate_apply.py::apply_for_other_shares_of_the_classes": [
+        ("commands/apply.py", "with_shares(file.calibrator, options.prior)", "file.calibrator"),
+    ],
+    "commands/test_watch.py::examples_of_a_calibrator_are_the_scores_that_it_was_given": [
+        ("commands/models.py", "scores if reversed_at is None else reversed_at - scores", "scores"),
+    ],
+    "commands/test_report.py::a_check_that_fails_a_build": [
+        (
+            "commands/pages.py",
+            '("observed_expected_high", 2) < 1',
+            '("observed_expected_high", 2) > 1',
+        ),
+        ("commands/pages.py", "options.tolerance / 100", "options.tolerance"),
+    ],
+    "commands/test_command_line.py::the_most_frequent_class_is_named_first": [
+        ("commands/terminal.py", "key=lambda item: -item[1]", "key=lambda item: item[1]"),
+    ],
+    "commands/test_calibrate_apply.py::a_calibrator_as_a_query": [
+        ("commands/sql.py", '"confidence": confidence', '"confidence": False'),
+    ],
+    "commands/test_show.py": [
+        (
+            "commands/show.py",
+            "calibrator.reversed_at_ is None",
+            "calibrator.reversed_at_ is not None",
+        ),
+    ],
+    "commands/test_check_validation.py::grades_are_tested_and_compared_with_earlier_ones": [
+        (
+            "report/sections.py",
+            '(("share", grade), ("reference", reference))',
+            '(("share", reference), ("reference", grade))',
+        ),
+        (
+            "report/sections.py",
+            'pvalue <= 0.05 else "differ as by chance"',
+            'pvalue > 0.05 else "differ as by chance"',
+        ),
+    ],
+    "validation/test_sites.py::sites_are_tested_at_a_level_adjusted_for_their_number": [
+        ("report/sections.py", "ndtri(1 - 0.025 / (2 * len(names)))", "ndtri(1 - 0.025)"),
+    ],
+    "report/test_breakdown.py::net_benefit_is_that_of_the_decision_curve": [
+        ("report/breakdown.py", "versus=np.ones(", "versus=np.zeros("),
+    ],
+    "report/test_breakdown.py::levels_hold_what_was_observed": [
+        ("report/breakdown.py", 'event.p, side="right"', 'event.p, side="left"'),
+        (
+            "report/evaluation.py",
+            "min(DEFAULT_TOLERANCE, share / 5)",
+            "min(DEFAULT_TOLERANCE, share)",
+        ),
+    ],
+    "report/test_verdict.py::costs_are_compared_with_the_best_constant_decision": [
+        ("report/breakdown.py", "float(gap[1 - positive] / (gap", "float(gap[positive] / (gap"),
+        (
+            "report/comparison.py",
+            "of_rows[:, int(of_constants.argmin())]",
+            "of_rows[:, int(of_constants.argmax())]",
+        ),
+    ],
+    "report/test_breakdown.py::subgroups_contain_what_was_observed": [
+        ("report/breakdown.py", '"high", "low")', '"low", "high")'),
+    ],
+    "report/test_measures.py::difference_is_the_corrected_resampled_t_interval": [
+        ("report/comparison.py", "(1 / k + ratio)", "(1 / k)"),
+    ],
+    "report/test_check.py::each_class_has_recall_precision_and_mean_probability": [
+        (
+            "report/comparison.py",
+            '"recall": hits / counts,',
+            '"recall": hits / np.bincount(predicted, minlength=k),',
+        ),
+        ("report/comparison.py", '"mean": p.mean(axis=0)', '"mean": counts / len(codes)'),
+    ],
+    "report/test_measures.py::accuracy_and_what_chance_exceeds_in_one_table_of_twenty": [
+        ("report/measures.py", "np.quantile(chance, 0.95)", "np.quantile(chance, 0.9)"),
+        (
+            "report/measures.py",
+            "(p.argmax(axis=1) == codes).mean()",
+            "(p.argmax(axis=1) != codes).mean()",
+        ),
+        ("report/numbers.py", "math.ceil(n / step - 1e-9)", "math.floor(n / step - 1e-9)"),
+    ],
+    "report/test_verdict.py::a_gain_lowers_a_loss": [
+        (
+            "report/words.py",
+            'return "higher" if gain < 0 else "lower"',
+            'return "lower" if gain < 0 else "higher"',
+        ),
+    ],
+    "report/test_verdict.py::slope_and_observed_over_expected_are_each_tested_at_half_the": [
+        (
+            "report/words.py",
+            "ndtri(1 - CALIBRATION_TEST_LEVEL / 4)",
+            "ndtri(1 - CALIBRATION_TEST_LEVEL * 4)",
+        ),
+    ],
+    "report/test_verdict.py::the_finding_is_of_the_level_that_is_most_off": [
+        ("report/words.py", "int(gap.to_numpy().argmax())", "int(gap.to_numpy().argmin())"),
+    ],
+    "report/test_verdict.py::the_reason_says_what_the_tests_say": [
+        (
+            "report/words.py",
+            "'reject' if m.is_rejected else 'do not reject'",
+            "'do not reject' if m.is_rejected else 'reject'",
+        ),
+    ],
+    "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows": [
+        (
+            "report/watched.py",
+            'of_class["share_before"] = monitor.reference_shares_[j]',
+            'of_class["share_before"] = 1 / len(classes)',
+        ),
+    ],
+    "commands/test_watch.py::chances_are_rounded_to_the_cautious_side": [
+        (
+            "report/watched.py",
+            "max(digit for digit in (1, 2, 5) if digit * power <= value)",
+            "min(digit for digit in (1, 2, 5) if digit * power <= value)",
+        ),
+    ],
+    "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows_or": [
+        (
+            "report/watched.py",
+            'slice(0, n_until)), ("since", slice(n_until, None))',
+            'slice(n_until, None)), ("since", slice(0, n_until))',
+        ),
+    ],
+    "report/test_evaluate.py::a_fold_has_the_intervals_of_its_model_at_level_95": [
+        ("report/training.py", "CONFIDENCE_LEVEL = 0.95", "CONFIDENCE_LEVEL = 0.9"),
+    ],
+    "report/test_evaluate.py::a_class_that_a_fold_never_saw_has_probability_0_and_no_interval": [
+        (
+            "report/training.py",
+            "high = np.ones((n, len(classes)))",
+            "high = np.zeros((n, len(classes)))",
+        ),
+    ],
+    "report/test_splits.py": [
+        ("report/splits.py", "np.flatnonzero(part < i), np", "np.flatnonzero(part != i), np"),
+    ],
+    "report/test_alternatives.py::a_gain_within_chance_is_no_advice": [
+        (
+            "report/alternatives.py",
+            "better += [name] if low > 0 else []",
+            "better += [name] if gain.mean > 0 else []",
+        ),
+    ],
+    "report/test_methods_text.py::numbers_are_those_of_the_measures": [
+        (
+            "report/methods_text.py",
+            'verb = "rejected" if c.best.is_rejected',
+            'verb = "rejected" if not c.best.is_rejected',
+        ),
+        (
+            "report/methods_text.py",
+            "np.abs(frame.index - share).argmin()",
+            "np.abs(frame.index - share).argmax()",
+        ),
+    ],
+    "report/test_page.py::a_column_shows_what_its_title_says": [
+        (
+            "report/page.py",
+            '("sensitivity", "Sensitivity", "percent")',
+            '("specificity", "Sensitivity", "percent")',
+        ),
+        (
+            "report/page.py",
+            '("adjusted", "p if calibrated, adjusted", "pvalue")',
+            '("pvalue", "p if calibrated, adjusted", "pvalue")',
+        ),
+        ("report/page.py", '("confidence_low", "95% from"', '("bound_low", "95% from"'),
+    ],
+    "commands/test_report.py::thresholds_with_a_promise_are_on_the_page": [
+        ("report/sections.py", '"specificity": (~flagged, ~y)', '"specificity": (~flagged, y)'),
+        (
+            "report/sections.py",
+            "for delta in (0.05, 0.025, 0.975)",
+            "for delta in (0.05, 0.05, 0.95)",
+        ),
+    ],
+    "report/test_check.py::the_positive_class_is_the_rarer_one_unless_named": [
+        ("report/evaluation.py", "int(counts.argmin())", "int(counts.argmax())"),
+    ],
+    "report/test_figures.py::files_contain_what_is_drawn": [
+        ("report/figures.py", '"low95", "high95", "rows")', '"high95", "low95", "rows")'),
+    ],
+    "report/test_updates.py::updates_are_those_of_update": [
+        (
+            "report/sections.py",
+            "{TITLES[choice].lower()}. {reason}",
+            "{TITLES['keep'].lower()}. {reason}",
+        ),
+    ],
+    "tables/test_files.py": [
+        ("tables/text.py", r"(?:[eE][-+]?\d+)?", ""),
+        ("tables/text.py", '"," if self._delimiter == ";" else "."', '"."'),
+        ("tables/files.py", ">= MAX_EXACT_FLOAT", "> MAX_EXACT_FLOAT"),
+        (
+            "tables/files.py",
+            "if max(map(abs, ends)) >= MAX_EXACT_FLOAT",
+            "if max(ends) >= MAX_EXACT_FLOAT",
+        ),
+    ],
+    "commands/test_predict.py::carried_columns_keep_type_and_value_in_parquet_and_every": [
+        ("tables/files.py", r'r"\1:\2"', r'r"\1"'),
+    ],
+    "commands/test_predict.py::an_apostrophe_goes_before_a_formula": [
+        ("tables/files.py", r"[=+\-@\t\r＝＋－＠]", r"[=+\-\t\r＝＋－＠]"),
+    ],
+    "tables/test_dates.py::text_in_several_formats_is_no_date": [
+        ("tables/cells.py", "(1, N_CELLS_TRIED_FIRST, len(cells))", "(1, N_CELLS_TRIED_FIRST)"),
+    ],
+    "tables/test_labelled_scores.py": [
+        ("tables/cells.py", 'f"row {row + 1:,} of {table}"', 'f"row {row:,} of {table}"'),
+        (
+            "tables/labelled_scores.py",
+            "row_name(n_before + int(rows[row]), table)",
+            "row_name(n_before + row, table)",
+        ),
+    ],
+    "tables/test_columns.py::durations_are_numbers_of_seconds": [
+        ("tables/cells.py", "pa.float64()), 1e6)", "pa.float64()), 1e3)"),
+    ],
+    "tables/test_declared_types.py::a_column_of_booleans_has_words_for_each": [
+        (
+            "tables/cells.py",
+            '("false", "0", "0.0", "no", "n", "f")',
+            '("false", "0", "0.0", "no", "f")',
+        ),
+    ],
+    "tables/test_screening.py": [
+        ("tables/screening.py", "if width == len(values)", "if width >= len(values)"),
+        ("tables/screening.py", "{low:g} to {high:g}", "{high:g} to {low:g}"),
+    ],
+    "tables/test_target.py": [
+        ("tables/target.py", "2 * n_classes > len(y)", "n_classes > len(y)"),
+        ("tables/target.py", "X = X[labels.is_present]", "X = X[: len(y)]"),
+    ],
+    "tables/test_columns.py::the_encoder_does_what_skrub_does_with_columns_of_known_kinds": [
+        ("tables/vectorize.py", "if j != dropped", "if j == dropped"),
+    ],
+    "monitoring/test_columns.py": [
+        (
+            "monitoring/columns.py",
+            "(len(p_values) - np.arange(len(p_values)))",
+            "np.arange(1, len(p_values) + 1)",
+        ),
+        ("monitoring/columns.py", "shares[:, group])", "shares[::-1, group])"),
+    ],
+    "monitoring/test_martingales.py": [
+        ("monitoring/evidence.py", "rank = copies - copies // TOP_SHARE", "rank = copies - 1"),
+        ("monitoring/evidence.py", "np.log(TOP_SHARE * watched)", "np.log(TOP_SHARE)"),
+    ],
+    "monitoring/test_martingales.py::examples_that_design_the_bets_are_not_counted_against": [
+        ("monitoring/monitor.py", "order[:n_design], order[n_design:]", "order[:n_design], order"),
+    ],
+    "monitoring/test_monitor.py::times_are_kept": [
+        ("monitoring/stream.py", "dates.astype(np.int64) / 1e6", "dates.astype(np.int64) / 1e3"),
+    ],
+    "monitoring/test_repeats.py::a_repeated_row_is_remembered_from_its_latest_time_on": [
+        ("monitoring/stream.py", "del order[value]  # the latest", "pass  # the latest"),
+    ],
+    "monitoring/test_martingales.py::bins_of_a_score_have_as_many_examples_each": [
+        (
+            "monitoring/bets.py",
+            "edges = edges[edges > scores.min()]",
+            "edges = edges[edges > scores.max()]",
+        ),
+    ],
+    "validation/test_grades.py": [
+        (
+            "validation/grades.py",
+            "binom.sf(events - 1, n, expected)",
+            "binom.sf(events, n, expected)",
+        ),
+        ("validation/grades.py", '"too_low": holm(upper)', '"too_low": upper'),
+    ],
+    "validation/test_grades.py::stability_of_few_rows_is_exact": [
+        ("validation/grades.py", "(reached + 1) / (N_DRAWS + 1)", "reached / N_DRAWS"),
+    ],
+    "validation/test_grades.py::grades_are_in_their_natural_order": [
+        (
+            "validation/grades.py",
+            "np.lexsort((names, keys, names == MISSING))",
+            "np.lexsort((names, keys))",
+        ),
+    ],
+    "validation/test_segments.py::statistics_and_p_values_are_those_of_the_definition": [
+        ("validation/segments.py", "(sizes >= MIN_ROWS)", "(sizes > MIN_ROWS)"),
+    ],
+    "validation/test_segments.py": [
+        ("validation/segments.py", "order[::-1]], axis=1)[:, ::-1]", "order], axis=1)"),
+    ],
+    "validation/test_sites.py": [
+        (
+            "validation/sites.py",
+            "student.ppf((1 + level) / 2, k - 1)",
+            "student.ppf((1 + level) / 2, k)",
+        ),
+    ],
+    "validation/test_sites.py::the_lines_over_sites_are_the_mean_of_their_rows_and_the_range": [
+        ("validation/sites.py", "/ (2 * norm.ppf((1 + level) / 2))", "/ (2 * norm.ppf(level))"),
+        (
+            "validation/sites.py",
+            "(POOLED, half), (NEW_SITE, half_of_new)",
+            "(POOLED, half_of_new), (NEW_SITE, half)",
+        ),
+    ],
+    "validation/test_update.py": [
+        ("validation/update.py", "df = X.shape[1] - smaller", "df = X.shape[1]"),
+        ("validation/update.py", "theta[:1], 1 + theta[1:]", "theta[:1], theta[1:]"),
+    ],
+    "report/test_updates.py::a_model_has_the_prior_shift_beside_them": [
+        ("validation/update.py", "factors = shares / self.prior", "factors = self.prior / shares"),
+    ],
+    "validation/test_update.py::gains_are_those_of_rows_that_no_update_saw": [
+        (
+            "validation/update.py",
+            'losses["keep"], loss, self.groups',
+            'loss, losses["keep"], self.groups',
+        ),
+    ],
+}
+"""The same for the application, by the file of the tests that should notice, and a part of their
+names."""
 
-def run_tests(module, source, seconds):
-    """Return whether the tests of a module fail with the library in a folder."""
-    top = module.split("/")[0]
+
+def run_tests(tests, source, seconds):
+    """Return whether tests fail with the library in a folder; ``tests`` are arguments of pytest."""
     environment = {**os.environ, "PYTHONPATH": f"{source}:{ROOT / 'experiments/src'}"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-n0", "-pno:cacheprovider"]
-    tests = [f"tests/{name}" for name in TESTS.get(top, [top])]
     try:
         result = subprocess.run(
             [*command, *tests], cwd=ROOT, env=environment, capture_output=True, timeout=seconds
@@ -192,8 +581,19 @@ def run_tests(module, source, seconds):
     except subprocess.TimeoutExpired:
         return True  # an endless loop, if the time is long enough
     if result.returncode in (4, 5):
-        raise SystemExit(f"pytest found no tests for {module}: {result.stdout.decode()[-500:]}")
+        raise SystemExit(f"pytest found no tests in {tests}: {result.stdout.decode()[-500:]}")
     return result.returncode != 0  # below 0: a kernel that reads beyond an array may crash
+
+
+def all_faults():
+    """Yield the file, text and replacement of each fault, and the arguments of pytest."""
+    for module, text, replacement in FAULTS:
+        top = module.split("/")[0]
+        yield module, text, replacement, [f"tests/{name}" for name in TESTS.get(top, [top])]
+    for name, faults in APPLICATION_FAULTS.items():
+        file, _, test = name.partition("::")
+        for fault in faults:
+            yield *fault, [f"tests/{file}", *(["-k", test] if test else [])]
 
 
 def main():
@@ -205,7 +605,7 @@ def main():
     survivors, n_faults = [], 0
     with tempfile.TemporaryDirectory() as folder:
         source = Path(shutil.copytree(ROOT / "src", Path(folder) / "src"))
-        for module, text, replacement in FAULTS:
+        for module, text, replacement, tests in all_faults():
             if options.part not in module:
                 continue
             path = source / "vennforest" / module
@@ -213,7 +613,7 @@ def main():
             if text not in original:
                 raise SystemExit(f"{module} no longer contains {text!r}: change tools/mutants.py")
             path.write_text(original.replace(text, replacement, 1), "utf-8")
-            failed = run_tests(module, source, options.each)
+            failed = run_tests(tests, source, options.each)
             path.write_text(original, "utf-8")
             n_faults += 1
             print(

@@ -56,6 +56,7 @@ def test_grades_are_tested_and_compared_with_earlier_ones(
             assert row[key] == pytest.approx(value, abs=1e-12)
     assert section["sentences"][0] in err and "too low in 1, 2, 3 (" in err
     assert f"index is {psi:.4f}" in section["sentences"][-1]
+    assert "the shares of the grades differ as by chance (p = 0." in section["sentences"][-1]
     page = (tmp_path / "c.html").read_text("utf-8")
     assert '<a href="#grades">Grades</a>' in page and 'alt="Observed rates' in page
     assert all(f'<section id="{anchor}">' in page for anchor in sections)

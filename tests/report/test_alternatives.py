@@ -8,7 +8,8 @@ from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
 from vennforest.report import evaluate
-from vennforest.report.alternatives import BLEND, predict_by_others
+from vennforest.report.alternatives import BLEND, models_section, predict_by_others
+from vennforest.report.measures import MethodEstimates, Predictions
 
 
 def linear_rows(n=240):
@@ -76,3 +77,15 @@ def test_a_model_that_fails_is_left_out_and_named():
     others = predict_by_others(model, 1.0, classifiers, (X, y, {}), X, notes)
     assert list(others) == [""] and not classifiers
     assert notes == ["The dummy is not compared: no luck."]
+
+
+def test_a_gain_within_chance_is_no_advice():
+    """The mean gain is .1, and its margin over 40 rows .2."""
+    rows, codes = np.arange(40), np.zeros(40, np.intp)
+    p = np.where(rows < 30, 0.99, 0.2)
+    others = {name: MethodEstimates(np.column_stack([q, 1 - q]), seconds=1.0)
+              for name, q in (("", np.full(40, 0.6)), (BLEND, p))}  # fmt: skip
+    predictions = Predictions(np.arange(2), codes, 0 * rows, rows, {}, others=others)
+    section = models_section(predictions, "forest")
+    assert section.frame.loc[BLEND, "gain"] > 0 and not section.advice
+    assert section.sentences[0].endswith("beyond chance: none.")

@@ -25,7 +25,10 @@ Z = 1.959963984540054
 @pytest.mark.parametrize("share", [0.3, 0.02])
 def test_levels_hold_what_was_observed(share):
     y, p, _ = calibrated(3000, 16, share=share)
-    levels = check(y, p, positive="yes").levels
+    p = p.round(3)  # some are edges of levels
+    evaluation = check(y, p, positive="yes")
+    tolerance, levels = evaluation.comparison.tolerance, evaluation.levels
+    assert tolerance == pytest.approx(min(0.02, (y == "yes").mean() / 5))
     assert levels["n"].sum() == 3000
     slow = []
     for low, high in itertools.pairwise(RARE_LEVEL_EDGES if share < 0.1 else LEVEL_EDGES):
@@ -36,6 +39,17 @@ def test_levels_hold_what_was_observed(share):
     wilson = binomtest(round(slow[0][0] * slow[0][2]), slow[0][0]).proportion_ci(method="wilson")
     ends = levels.loc[0, ["observed_low", "observed_high"]].tolist()
     assert ends == pytest.approx([wilson.low, wilson.high])
+
+
+def test_a_part_is_tested_as_the_whole_table_is():
+    y, p, _ = calibrated(300, 5, share=0.3)
+    groups = np.repeat(np.arange(300), 4)
+    y, p, pvalues = np.repeat(y, 4), np.repeat(p**1.1, 4), []
+    for options in ({}, {"groups": groups}):
+        evaluation = check(y, p, positive="yes", by={"site": ["a"] * 1200}, **options)
+        pvalues += evaluation.subgroups["pvalue"].tolist()
+        assert pvalues[-1] == pytest.approx(evaluation.methods["pvalue"].iloc[0])
+    assert pvalues[0] < 0.05 < pvalues[1]
 
 
 def slow_interval(outcome, groups):

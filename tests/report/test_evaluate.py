@@ -9,9 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from support.report_data import nasty_table, table_of
+from vennforest import CalibratedClassifier, Multiprobability
 from vennforest.metrics import calibration_distances
 from vennforest.report import comparison, evaluate
 from vennforest.report.estimators import ESTIMATORS
+from vennforest.report.measures import MethodEstimates
+from vennforest.report.training import _predicted, pool_folds
 from vennforest.report.words import key_figures
 
 QUICK = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
@@ -33,6 +36,25 @@ def mixed_table(n=160, seed=0):
     frame.loc[17, "level"] = "<0.5"  # text to all, though numbers to every fold that lacks it
     frame.loc[23, "when"] = "soon"
     return frame, np.where(x + rng.normal(size=n) / 2 > 0, "yes", "no")
+
+
+def test_a_fold_has_the_intervals_of_its_model_at_level_95():
+    X, y = load_iris(return_X_y=True)
+    model = CalibratedClassifier(LogisticRegression(max_iter=500), random_state=0).fit(X, y)
+    confidence = _predicted(model, ["venn-abers"], X[::9])["venn-abers"].confidence
+    expected = model.predict_confidence(X[::9], level=0.95)
+    np.testing.assert_allclose(confidence.lower, expected.lower, atol=1e-12)
+    np.testing.assert_allclose(confidence.upper, expected.upper, atol=1e-12)
+
+
+def test_a_class_that_a_fold_never_saw_has_probability_0_and_no_interval():
+    p, ends = np.array([[0.4, 0.6]]), np.array([[0.3, 0.5]])
+    confidence = Multiprobability(ends, ends + 0.2, np.array(["a", "b"]))
+    parts = [(np.array([0]), np.array([0, 1]), MethodEstimates(p, None, confidence))]
+    pooled = pool_folds(parts, 1, np.array(["a", "b", "c"]), np.array([0]))
+    assert pooled.p.tolist() == [[0.4, 0.6, 0.0]]
+    assert pooled.confidence.lower.tolist() == [[0.3, 0.5, 0.0]]
+    assert pooled.confidence.upper.tolist() == [[0.5, 0.7, 1.0]]
 
 
 def test_every_row_is_predicted_once_by_a_forest_not_trained_on_it():

@@ -237,3 +237,12 @@ def test_the_slope_is_as_precise_as_the_rows_promise():
     reasons = check([0, 1] * 50, [0.5] * 100).verdict.reasons
     constant = reasons["How many rows narrow intervals take"]
     assert "slope" not in constant and "number of events" in constant
+
+
+def test_accuracy_and_what_chance_exceeds_in_one_table_of_twenty():
+    rng = np.random.default_rng(8)
+    p, codes = rng.dirichlet([1, 1], 200), rng.integers(0, 2, 200)
+    m = measure(predictions_of(codes), MethodEstimates(p), seed=3)
+    assert m.accuracy == pytest.approx((p.argmax(axis=1) == codes).mean())
+    assert m.chance_limit == pytest.approx(np.quantile(chance_errors(p[:, 1], 3), 0.95))
+    assert numbers.rounded_up(1201) == "1,300" and numbers.rounded_up(1200) == "1,200"

@@ -31,6 +31,8 @@ def test_numbers_are_those_of_the_measures(plain):
     assert f"At a threshold of {t:.3f}, sensitivity {100 * sensitivity:.1f}% (" in text
     assert text.index("## Methods") < text.index("Discrimination") < text.index("## Results")
     assert 150 < len(text.split()) < 400
+    verb = "rejected" if evaluation.comparison.best.pvalue < 0.02 else "did not reject"
+    assert f"Tests {verb} calibration (p" in text
 
 
 KINDS = {

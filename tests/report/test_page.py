@@ -14,7 +14,7 @@ import pytest
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
 from vennforest.report import check
-from vennforest.report.page import render
+from vennforest.report.page import LEVELS, SUBGROUPS, THRESHOLDS, render, table
 from vennforest.report.section import Section
 
 
@@ -65,6 +65,27 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty, draw_onl
     draw_only()
     notebook = nasty._repr_html_()
     assert notebook.startswith("<iframe") and "srcdoc" in notebook and SCRIPT not in notebook
+
+
+@pytest.mark.parametrize(
+    ("columns", "titles"),
+    [
+        (THRESHOLDS, {"sensitivity": "Sensitivity", "specificity": "Specificity",
+                      "positive_value": "Positive pred. value",
+                      "negative_value": "Negative pred. value", "sure_yes": "Sure yes",
+                      "sure_no": "Sure no"}),
+        (SUBGROUPS, {"expected": "Mean probability", "adjusted": "p if calibrated, adjusted"}),
+        (LEVELS, {"bound_low": "Lower bound", "bound_high": "Upper bound",
+                  "confidence_low": "95% from", "confidence_high": "to"}),
+    ],
+)  # fmt: skip
+def test_a_column_shows_what_its_title_says(columns, titles):
+    keys = [*(key for key, _, _ in columns), "pvalue"]
+    frame = pd.DataFrame({key: [0.3 + i / 20] for i, key in enumerate(keys)})
+    whole = table(frame, columns, ["row"])
+    for key, title in titles.items():
+        alone = table(frame[[key]], [(key, title, form) for k, _, form in columns if k == key], [0])
+        assert whole[title].tolist() == alone[title].tolist(), title
 
 
 def test_the_page_says_what_the_numbers_say(cancer, cancer_html):

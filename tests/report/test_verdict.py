@@ -3,16 +3,28 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import cycle, product
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from support.report_data import COSTS, calibrated, with_bounds
+from vennforest.metrics import CalibrationLine, IntervalEstimate
 from vennforest.report import check
 from vennforest.report.comparison import Difference
 from vennforest.report.measures import Measures
 from vennforest.report.section import Section
-from vennforest.report.words import advice, judge, reasons, recommendation, shown_methods
+from vennforest.report.words import (
+    advice,
+    finding,
+    judge,
+    line_findings,
+    lower_or_higher,
+    reasons,
+    recommendation,
+    shown_methods,
+)
 
 BASE = Measures(
     log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
@@ -193,6 +205,17 @@ def test_given_models_are_shown_together():
     assert f"that of “{shown[1]}”" in recommendation(evaluation.comparison, evaluation.source)
 
 
+def test_the_reason_names_the_tolerance_where_it_left_out_a_better_ranking():
+    y, p, rng = calibrated(4000, 2, share=0.3)
+    given = {"off": p**1.15, "right": (p + rng.normal(0, 0.06, 4000)).clip(0.02, 0.98)}
+    for tolerance, limit in ((0.02, True), (0.3, False)):
+        evaluation = check(y, given, positive="yes", tolerance=tolerance)
+        auc = evaluation.methods.loc[["off", "right"], "auc"]
+        assert auc["off"] > auc["right"]
+        assert evaluation.verdict.method == ("right" if limit else "off")
+        assert ("within the tolerance" in evaluation.comparison.rule) == limit
+
+
 def test_the_figures_are_the_measures(cancer):
     m = cancer.comparison.best
     texts = [number for number, _ in cancer.verdict.figures]
@@ -246,3 +269,36 @@ def test_a_frequency_that_falls_is_said_and_one_that_rises_is_not():
         texts = check(y, p).verdict.reasons
         assert (heading in texts) == is_falling
     assert texts[heading].startswith("The frequency of “yes” falls from ")
+
+
+@pytest.mark.parametrize(("power", "verb"), [(1, "do not reject"), (2, "reject")])
+def test_the_reason_says_what_the_tests_say(power, verb):
+    y, p, _ = calibrated(400, 5)
+    texts = check(y, p**power).verdict.reasons.values()
+    assert any(f"Tests of calibration {verb} it (p" in text for text in texts)
+
+
+@pytest.mark.parametrize("measure", ["slope", "observed_expected"])
+@pytest.mark.parametrize(("margin", "is_off"), [(0.17, False), (0.14, True)])
+def test_slope_and_observed_over_expected_are_each_tested_at_half_the_level(
+    measure, margin, is_off
+):
+    """Twice the tail of .5% is 1.31 half-widths of a 95% interval."""
+    ends = {"slope": (1.2, 1.2 - margin, 1.2 + margin)}
+    ends["observed_expected"] = np.exp([0.2, 0.2 - margin, 0.2 + margin])
+    estimates = dict.fromkeys(["observed_expected", "intercept", "slope"], (1.0, 0.9, 1.1))
+    estimates[measure] = ends[measure]
+    line = CalibrationLine(*(IntervalEstimate(*e) for e in estimates.values()), certain=0)
+    assert bool(line_findings(SimpleNamespace(line=line))) == is_off
+
+
+def test_the_finding_is_of_the_level_that_is_most_off():
+    columns = ["n", "expected", "observed", "observed_low", "observed_high"]
+    rows = [(10, 0.5, 0.9, 0.6, 1.0), (400, 0.2, 0.3, 0.25, 0.35), (900, 0.1, 0.1, 0.08, 0.12)]
+    c = SimpleNamespace(predictions=SimpleNamespace(label="yes"))
+    text = finding(c, pd.DataFrame(rows, columns=columns))
+    assert text.startswith("Of 400 rows with a probability near 20%, 30% were “yes”")
+
+
+def test_a_gain_lowers_a_loss():
+    assert lower_or_higher(0.1) == "lower" and lower_or_higher(-0.1) == "higher"

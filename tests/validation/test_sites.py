@@ -1,5 +1,7 @@
 """Internal-external validation: every site as if it were alone, and a meta-analysis over sites."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier
 from vennforest.metrics import auc_interval, calibration_line
-from vennforest.report import evaluate
+from vennforest.report import evaluate, sections
 from vennforest.validation import internal_external
-from vennforest.validation.sites import pool
+from vennforest.validation.sites import SCALES, pool
 
 SITES = np.array(["City", "North", "South"])
 
@@ -60,6 +62,20 @@ def test_the_row_of_a_site_is_that_of_its_rows_alone():
             assert ends == pytest.approx([*vars(getattr(line, measure)).values()])
         ends = [row["auc" + end] for end in ("", "_low", "_high")]
         assert ends == pytest.approx([area.auc, area.low, area.high])
+
+
+def test_the_lines_over_sites_are_the_mean_of_their_rows_and_the_range_of_another():
+    X, y, site = table_of_sites()
+    frame = internal_external(y, expit(X["a"]), site)
+    for measure, (scale, back) in SCALES.items():
+        ends = frame[[measure, f"{measure}_low", f"{measure}_high"]]
+        value, low, high = scale(ends[:3]).to_numpy().T
+        mean, half, wide = pool(value, (high - low) / 2 / 1.959963984540054, 0.95)
+        pooled = [back(mean), back(mean - half), back(mean + half)]
+        assert ends.loc["pooled"].tolist() == pytest.approx(pooled)
+        assert ends.loc["another site"].tolist()[1:] == pytest.approx(
+            [back(mean - wide), back(mean + wide)]
+        )
 
 
 def test_a_site_without_events_is_left_out_of_the_means():
@@ -135,9 +151,26 @@ def test_sites_that_are_alike_are_not_named():
     assert "No site is off beyond chance" in evaluation.sections[0].sentences[0]
 
 
-def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
-    from vennforest.report.sections import sites_section
+@pytest.mark.parametrize(("half_widths", "is_off"), [(1.37, False), (1.42, True)])
+def test_sites_are_tested_at_a_level_adjusted_for_their_number(monkeypatch, half_widths, is_off):
+    """Eight intervals together at 5%: each has 1.395 of its half-width at 95%."""
+    half = 0.3 / half_widths
+    row = {"observed_expected": np.exp([0.3, 0.3 - half, 0.3 + half]), "slope": [1, 0.9, 1.1]}
+    row["auc"] = [0.8, 0.7, 0.9]
+    columns = {
+        f"{name}{end}": [value] * 6
+        for name, values in row.items()
+        for end, value in zip(("", "_low", "_high"), values, strict=True)
+    }
+    frame = pd.DataFrame({"n": 9, **columns}, index=[*"abcd", "pooled", "another site"])
+    monkeypatch.setattr(sections, "internal_external", lambda **options: frame)
+    predictions = SimpleNamespace(groups=None, estimates={"m": 0}, for_metric=lambda e: {})
+    comparison = SimpleNamespace(predictions=predictions, method="m")
+    section = sections.sites_section(comparison, np.array([*"abcd"]))
+    assert bool(section.finding) == is_off
 
+
+def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
     X, y, site = table_of_sites()
     options = {"estimator": LogisticRegression(), "methods": ["venn-abers"], "site": site}
     evaluation = evaluate(X.to_numpy(), y, groups=site, **options)
@@ -146,7 +179,10 @@ def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
     p = evaluation.probabilities[evaluation.verdict.method]
     frame = internal_external(y[evaluation.rows], p, site[evaluation.rows])
     pd.testing.assert_frame_equal(section.frame, frame, check_names=False)
-    assert sites_section(evaluation.comparison, site[evaluation.rows]).finding == section.finding
+    assert (
+        sections.sites_section(evaluation.comparison, site[evaluation.rows]).finding
+        == section.finding
+    )
 
 
 @pytest.mark.parametrize(
