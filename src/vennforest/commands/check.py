@@ -239,10 +239,7 @@ def _judge_model(
         options_of_predict += [w for name in options.trusted or () for w in ("--trust", name)]
         options_of_predict += options.form_words
         words = ["predict", options.shown(path), data, "--keep", "-o", "scored.csv"]
-        commands = [
-            [*words, *options_of_predict],
-            ["calibrate", "scored.csv", *target, *scores],
-        ]
+        commands = [[*words, *options_of_predict], ["calibrate", "scored.csv", *target, *scores]]
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):

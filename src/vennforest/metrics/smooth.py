@@ -124,10 +124,8 @@ def calibration_distances(
     ----------
     y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``.
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows, which the bootstrap draws whole.
-    level : float
-        Confidence level of the intervals, in (0, 1).
+    groups, level
+        As in ``calibration_line``. The bootstrap draws whole groups.
     n_draws, random_state : int
         Number of bootstrap samples, and their seed.
 

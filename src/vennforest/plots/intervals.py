@@ -150,13 +150,7 @@ class IntervalDisplay:
         return self
 
     def _draw_ends(
-        self,
-        low: FloatArray,
-        high: FloatArray,
-        color: str,
-        width: float,
-        alpha: float,
-        label: str,
+        self, low: FloatArray, high: FloatArray, color: str, width: float, alpha: float, label: str
     ) -> Collection:
         """Draw a bar for each object, or a band if there are many scores."""
         curve, ax = self.curve, self.ax_

@@ -106,7 +106,7 @@ def _on_measures(evaluation: Evaluation) -> list[str]:
     )
     sentences = [
         "Discrimination was measured by the area under the ROC curve (C; interval: "
-        f"{delong}), calibration by {calibration}, and both by log loss and Brier score.",
+        f"{delong}), calibration by {calibration}, and both by log loss and Brier score."
     ]
     if evaluation.thresholds is not None:
         sentences.append("Net benefit was computed at thresholds of the probability.")

@@ -118,10 +118,7 @@ class Verdict:
 
 
 def judge(
-    comparison: Comparison,
-    source: Source,
-    levels: pd.DataFrame,
-    sections: Iterable[Section] = (),
+    comparison: Comparison, source: Source, levels: pd.DataFrame, sections: Iterable[Section] = ()
 ) -> Verdict:
     """Return the verdict on a comparison and on the findings of sections.
 
