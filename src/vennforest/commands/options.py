@@ -185,7 +185,7 @@ class Options:
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
     row_counts: dict[Path, int] = field(init=False, default_factory=dict)
 
-    def shown(self, path: Path | None) -> str:
+    def input_name(self, path: Path | None) -> str:
         """Return an input as it was given: the address of a local copy."""
         return self.addresses.get(path, str(path)) if path is not None else ""
 
@@ -276,7 +276,7 @@ def _other_sheets(options: Options) -> str:
         if len(sheets) > 1 and sheet in sheets:
             sheets.remove(sheet)
             return (
-                f" (in the sheet {sheet!r} of {options.shown(path)}, which has also "
+                f" (in the sheet {sheet!r} of {options.input_name(path)}, which has also "
                 f"{listed(sheets, 8)}: choose one with --sheet)"
             )
     return ""

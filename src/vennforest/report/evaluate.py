@@ -161,7 +161,7 @@ def evaluate(
         groups=group_codes(groups, X.shape[0], remarks),
         time=None if time is None else times(time, "time"),
         site=None if names is None else _site_codes(names, X.shape[0], time),
-        others={
+        classifiers={
             named_estimator(name).title: make_estimator(name, n_trees, random_state, n_jobs)
             for name in compare
         },
@@ -206,7 +206,7 @@ def evaluate(
         model=model,
     )
     sections = []
-    if evaluation.comparison.predictions.others:
+    if evaluation.comparison.predictions.compared:
         sections.append(models_section(evaluation.comparison.predictions, noun))
     if names is not None:
         sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))

@@ -205,12 +205,12 @@ def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
 def _distances_sentence(measures: Any) -> str | None:
     """Return a clause on the distances from the smooth curve; None where there is no curve."""
     names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
-    shown = [
+    texts = [
         f"{words} {numbers.points(measures[name])} ({numbers.points(measures[f'{name}_low'])} to "
         f"{numbers.points(measures[f'{name}_high'])})"
         for name, words in (names | {"emax": "largest (Emax)"}).items()
     ]
-    return ", ".join(shown) if math.isfinite(measures["ici"]) else None
+    return ", ".join(texts) if math.isfinite(measures["ici"]) else None
 
 
 def _differences(evaluation: Evaluation) -> pd.DataFrame:

@@ -308,8 +308,8 @@ class CellColumn:
 
     def _zoned_rows(self) -> NDArray[np.bool_]:
         """Return a mask (n,) of the cells of text with a time zone, as ISO 8601 writes it."""
-        found = pc.match_substring_regex(self.array, f"^{ISO_ZONE}").fill_null(False)
-        mask: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+        is_zoned = pc.match_substring_regex(self.array, f"^{ISO_ZONE}").fill_null(False)
+        mask: NDArray[np.bool_] = is_zoned.to_numpy(zero_copy_only=False)
         return mask
 
     def infer_text(self) -> CellKind:
