@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 import vennforest
 from support.cases import score
@@ -66,6 +67,22 @@ def test_fitted_boosters_are_calibrated_and_not_touched(package, k):
     assert_allclose(model.predict_proba(new), expected, atol=1e-12)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+class Copying(LogisticRegression):
+    """A classifier that copies a list, as CatBoost does."""
+
+    def __init__(self, cat_features=None):
+        super().__init__()
+        self.cat_features = list(cat_features)
+
+
+@pytest.mark.parametrize("calibrate_on", ["cv", "holdout"])
+def test_parameters_that_the_constructor_changes_are_named(calibrate_on):
+    X, y, _, _ = data(2)
+    model = CalibratedClassifier(Copying(["colour"]), calibrate_on=calibrate_on)
+    with pytest.raises(InputError, match=r"keep its .* parameter cat_features: .* keeps tuples"):
+        model.fit(np.nan_to_num(X), y)
 
 
 @pytest.mark.parametrize("package", BOOSTERS)

@@ -27,7 +27,7 @@ OF_RECOMMENDED = ("ici", "e50", "e90", "emax")
 """Figures that the recommended method alone has."""
 
 
-def draw_table(rng, n):
+def draw_table(rng, n, labels=("-", "+")):
     """Rows of text as in CSV, and the same rows as a program would hold them."""
     zone = dt.timezone(dt.timedelta(hours=int(rng.integers(-5, 6))))
     moments = [
@@ -65,7 +65,8 @@ def draw_table(rng, n):
             None if gone else cell for gone, cell in zip(missing, typed[name], strict=True)
         ]
     risk = size + 1.2 * member + (np.array(bands) == "-5 to 0") - 0.5 * (np.array(codes) == "02")
-    y = np.where(risk + rng.normal(size=n) > 0.8, "+", "-")
+    limits = [0.8] if len(labels) == 2 else [0.0, 1.2]
+    y = np.array(labels)[np.digitize(risk + rng.normal(size=n), limits)]
     texts[TARGET] = typed[TARGET] = y.tolist()
     return pd.DataFrame(texts), pa.table(typed)
 
@@ -112,14 +113,52 @@ def is_first(request):
     return request.param == "first"
 
 
+ORDERED_LABELS = [["-", "+"], ["0", "1"], ["False", "True"], ["a (b)", "a=b"], ["9", "10"]]
+ORDERED_LABELS += [["low", "mid", "high"], ["2", "1", "0"]]
+"""Labels of drawn models."""
+
+OF_MODELS = {
+    "--estimator": [
+        "mixed-forest", "random-forest", "extra-trees", "hist-gradient-boosting", "logistic",
+        "blend",
+    ],
+    "--method": [
+        "none", "platt", "isotonic", "beta", "temperature", "bostrom", "matrix", "spline", "venn",
+        "venn-abers", "venn-abers",
+    ],
+    "--calibrate-on": ["auto", "auto", "oob", "holdout", "cv"],
+    "--by": [None, None, "member", "band"],
+    "--groups": [None, None, None, "zip"],
+}  # fmt: skip
+"""Options of ``fit`` that are drawn; some go together, others are refused."""
+
+
+def draw_model(rng, capsys, is_first, *command):
+    """Fit a model of drawn options, which ``fit`` does not refuse, with 20 trees."""
+    while True:
+        drawn = {name: values[rng.integers(len(values))] for name, values in OF_MODELS.items()}
+        if is_first:
+            drawn = {}
+        options = [part for pair in drawn.items() if pair[1] for part in pair]
+        if not is_first and rng.random() < 0.3:
+            options.append("--one-model")
+        print(options)
+        if run(*command, *options, "--trees", 20, "--jobs", 1) == 0:
+            return
+        error = capsys.readouterr().err
+        assert "Error: " in error and "must" in error, error
+        print(error)
+
+
 def test_the_same_answers_at_every_door(rng, is_first, tmp_path, capsys):
-    texts, _ = draw_table(rng, 160)
+    labels = ["-", "+"] if is_first else ORDERED_LABELS[rng.integers(len(ORDERED_LABELS))]
+    texts, _ = draw_table(rng, 160, labels)
     texts.to_csv(tmp_path / "train.csv", index=False)
     markers = ("--missing", "n.d.", "--missing=-999")
     keep = [f"--types={json.dumps({'zip': 'category', 'account': 'number'})}"]
     command = ("fit", tmp_path / "train.csv", "--target", TARGET, "-o", tmp_path / "m.skops")
-    assert run(*command, *markers, *keep, "--trees", 9, "--jobs", 1) == 0
-    texts, typed = draw_table(rng, 90)
+    draw_model(rng, capsys, is_first, *command, *markers, *keep)
+    texts, typed = draw_table(rng, 90, labels)
     # In the new rows the column of text happens to hold numbers alone.
     texts.loc[texts["code"] == "x3", "code"] = "7"
     codes = [None if c is None else "7" if c == "x3" else c for c in typed["code"].to_pylist()]
@@ -127,6 +166,7 @@ def test_the_same_answers_at_every_door(rng, is_first, tmp_path, capsys):
     model, files = vennforest.load(tmp_path / "m.skops"), write_forms(tmp_path, texts, typed)
     features = texts.drop(columns=TARGET)
     expected = model.predict_proba(features)
+    answers = [f"p({label})" for label in model.classes_.tolist()]
     frames = {
         "pandas": typed.to_pandas().drop(columns=TARGET),
         "pandas on Arrow": typed.to_pandas(types_mapper=pd.ArrowDtype).drop(columns=TARGET),
@@ -137,17 +177,17 @@ def test_the_same_answers_at_every_door(rng, is_first, tmp_path, capsys):
         np.testing.assert_allclose(model.predict_proba(frame), expected, 0, 1e-12, err_msg=name)
     predictor = BatchPredictor(model, typed.schema)
     batches = pa.Table.from_batches(predictor(typed.to_batches(max_chunksize=13)))
-    found = batches.to_pandas()[["p(+)", "p(-)"]].to_numpy()
+    found = batches.to_pandas()[answers].to_numpy()
     np.testing.assert_allclose(found, expected, 0, 1e-12)
     dd = pytest.importorskip("dask.dataframe")
     parts = dd.from_pandas(features, npartitions=4)
-    found = vennforest.engines.dask.predict(parts, model).compute()[["p(+)", "p(-)"]]
+    found = vennforest.engines.dask.predict(parts, model).compute()[answers]
     np.testing.assert_allclose(found.to_numpy(), expected, 0, 1e-12)
-    if not is_first:
-        found = spark_answers(model, features, ["p(+)", "p(-)"])
-        np.testing.assert_allclose(found, expected, 0, 1e-12)
     pages = ("csv", "parquet") if is_first else tuple(files)
-    check_at_every_door(tmp_path, files, pages, expected, texts[TARGET].tolist(), capsys)
+    check_at_every_door(tmp_path, files, pages, expected, texts[TARGET].tolist(), capsys, answers)
+    if not is_first:
+        found = spark_answers(model, features, answers)
+        np.testing.assert_allclose(found, expected, 0, 1e-12)
 
 
 def spark_answers(model, frame, names, **options):
@@ -158,26 +198,30 @@ def spark_answers(model, frame, names, **options):
     return lazy.toPandas().sort_values("row_number")[names].to_numpy()
 
 
-def check_at_every_door(folder, files, pages, expected, y, capsys):
+def check_at_every_door(folder, files, pages, expected, y, capsys, answers):
     by_model, by_file, watched = {}, {}, {}
+    page = ["--target", TARGET, "-o", folder / "c.html"]
+    columns = [part for name in answers for part in ("--probability", name)]
+    if len(answers) == 2:
+        page += ["--positive", answers[-1][2:-1]]
+        columns = columns[2:]
     for name, path in files.items():
         for ending in ("parquet", "csv"):
             out = folder / f"out.{name}.{ending}"
             command = ("predict", folder / "m.skops", path, "-o", out, "--id", TARGET)
             assert run(*command, "--id", "band") == 0
             frame = read_output(out)
-            found = frame[["p(+)", "p(-)"]].to_numpy(np.float64)
+            found = frame[answers].to_numpy(np.float64)
             np.testing.assert_allclose(found, expected, 0, 1e-12, err_msg=name)
             assert frame[TARGET].tolist() == y
             if name not in pages:
                 continue
-            page = ("--target", TARGET, "-o", folder / "c.html", "--positive", "+")
-            summary = read_summary(capsys, "check", out, "--probability", "p(+)", *page)
+            summary = read_summary(capsys, "check", out, *columns, *page)
             by_file[name, ending] = measures(summary)
         if name not in pages:
             continue
-        command = ("check", folder / "m.skops", path, "--target", TARGET, "--positive", "+")
-        by_model[name] = measures(read_summary(capsys, *command, "-o", folder / "c.html"))
+        command = ("check", folder / "m.skops", path, *page)
+        by_model[name] = measures(read_summary(capsys, *command))
         command = ("watch", folder / "m.skops", path, "--target", TARGET)
         watched[name] = read_summary(capsys, *command, "-o", folder / "w.html")
     first = by_model["csv"]
@@ -190,8 +234,7 @@ def check_at_every_door(folder, files, pages, expected, y, capsys):
 
 def measures(summary):
     """The figures of the probabilities in a summary of ``check``."""
-    methods = summary["methods"]
-    figures = methods["p(+)"] if "p(+)" in methods else methods["venn-abers"]
+    figures = [of for name, of in summary["methods"].items() if name != "baseline"][-1]
     counts = {"rows": summary["rows"], **summary["classes"]}
     return {
         k: np.nan if v is None else v

@@ -1,5 +1,7 @@
 """Models as ONNX graphs: run in onnxruntime, they answer what they answer in Python."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -76,10 +78,15 @@ def test_what_cannot_be_a_graph_says_so():
     fails("calibrate all rows in the same way, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
     fails("score new rows by all trees", subforest="exchangeable")
     categories = HistGradientBoostingClassifier(categorical_features=[0], max_iter=2)
-    fails("must not have categories of its own", categories, of=(WITH_GROUPS, Y[:200]), cv=2)
+    fails(
+        "categories of its own for ONNX, got those of '0'",
+        categories,
+        of=(WITH_GROUPS, Y[:200]),
+        cv=2,
+    )
     shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
-    with pytest.raises(InputError, match="must not have another prior"):
-        to_onnx(shifted.fit(X[:200], Y[:200]).with_prior({1: 0.9}))
+    with pytest.raises(InputError, match="two classes after with_prior or with_mean, got 3"):
+        to_onnx(shifted.fit(X[:200], np.arange(200) % 3).with_prior({1: 0.9}))
     with pytest.raises(InputError, match="model must be a table or a formula"):
         to_onnx(Venn(np.rint).fit([0.1, 0.9], [0, 1]))
     with pytest.raises(InputError, match="model must be a table or a formula"):
@@ -220,6 +227,41 @@ def test_histogram_boosting_on_folds_is_equal(k, merge):
         np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.parametrize("options", [{"cv": 2}, {"cv": 2, "merge": "log"}, {"method": "isotonic"}])
+def test_another_prior_of_two_classes(options):
+    booster = HistGradientBoostingClassifier(max_iter=4, random_state=0)
+    model = CalibratedClassifier(booster, random_state=0, **options).fit(X[:400], Y[:400])
+    for shifted in (model.with_prior({1: 0.05}), model.with_mean({1: 0.2}, NEW)):
+        found = run(to_onnx(shifted, confidence=True), "X", NEW)
+        intervals = shifted.predict_confidence(NEW)
+        expected = {"p": shifted.predict_proba(NEW)[:, 1], "low95": intervals.lower[:, 1]}
+        if hasattr(shifted, "predict_multiprobability"):
+            bounds = shifted.predict_multiprobability(NEW)
+            expected |= {"p0": bounds.p0, "p1": bounds.p1}
+        for name, values in expected.items():
+            np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12, err_msg=name)
+
+
+def test_columns_are_those_of_training_in_any_order():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    table = pd.DataFrame(X[:300, :3], columns=["a", "b", "c"])
+    booster = HistGradientBoostingClassifier(max_iter=3)
+    settings = {"calibrate_on": "holdout", "random_state": 0}
+    model = CalibratedClassifier(booster, **settings).fit(table, Y[:300])
+    for rows in (table[["c", "a", "b"]].assign(d=1), pl.from_pandas(table)):
+        graph = to_onnx(model, rows)
+        assert [one.name for one in graph.graph.input] == ["a", "b", "c"]
+    with pytest.raises(InputError, match="columns of training, got none called 'b'"):
+        to_onnx(model, table[["a", "c"]])
+    named = table.rename(columns={"b": "low95"})
+    model = CalibratedClassifier(booster, **settings).fit(named, Y[:300])
+    with pytest.raises(InputError, match="no column called like an output or step, got 'low95'"):
+        to_onnx(model, named)
+    model = CalibratedClassifier(booster, **settings).fit(table[["b"]], Y[:300])
+    found = run(to_onnx(model, table), "b", X[:300, 1:2])
+    np.testing.assert_allclose(found["p"], model.predict_proba(table[["b"]])[:, 1], 0, 1e-12)
+
+
 def booster(package, **settings):
     name, quiet = {
         "xgboost": ("XGBClassifier", {"n_jobs": 1}),
@@ -282,5 +324,40 @@ def test_boosters_that_are_converted_wrongly_are_refused():
     with pytest.raises(InputError, match="must be converted rightly for ONNX"):
         to_onnx(model.fit(times, y))
     table = pd.DataFrame({"a": rows[:, 0], "b": pd.Categorical(np.where(rows[:, 0] > 0, "x", "y"))})
-    with pytest.raises(InputError, match="must not have categories of its own"):
+    with pytest.raises(InputError, match="categories of its own for ONNX, got those of 'b'"):
         to_onnx(model.fit(table, y))
+
+
+@pytest.mark.parametrize("package", BOOSTERS)
+def test_boosters_of_named_columns_and_any_labels(package):
+    pd = pytest.importorskip("pandas")
+    if package != "catboost":
+        pytest.importorskip("onnxmltools")
+    rows, y = rows_of(2, 300)
+    table, labels = pd.DataFrame(rows, columns=list("abcde")), y == 1
+    if package == "xgboost":  # which takes numbered labels alone, and stops early
+        stopped = {"n_estimators": 90, "early_stopping_rounds": 2}
+        frozen = booster(package, **stopped).fit(table, y, eval_set=[(table, y[::-1])], verbose=0)
+        assert frozen.best_iteration < 89
+        model = CalibratedClassifier(FrozenEstimator(frozen)).fit(table, labels)
+    else:
+        model = CalibratedClassifier(booster(package, n_estimators=5), cv=2).fit(table, labels)
+    if package == "catboost":
+        model = pickle.loads(pickle.dumps(model))
+    assert model.feature_names_in_.tolist() == list("abcde")
+    found = run(to_onnx(model), "X", rows)["p"]
+    np.testing.assert_allclose(found, model.predict_proba(table)[:, 1], rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("package", ["xgboost", "catboost"])
+def test_categories_of_boosters_are_named(package):
+    pd = pytest.importorskip("pandas")
+    rows, y = rows_of(2, 200)
+    table = pd.DataFrame({"a": rows[:, 0], "colour": np.where(rows[:, 1] > 0, "red", "blue")})
+    if package == "xgboost":
+        table, settings = table.astype({"colour": "category"}), {"enable_categorical": True}
+    else:
+        settings = {"cat_features": ["colour"]}
+    frozen = FrozenEstimator(booster(package, n_estimators=3, **settings).fit(table, y))
+    with pytest.raises(InputError, match="categories of its own for ONNX, got those of 'colour'"):
+        to_onnx(CalibratedClassifier(frozen).fit(table, y), table)

@@ -48,6 +48,7 @@ from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
+from vennforest.sources.data import trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001
@@ -458,13 +459,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     @property
     def n_features_in_(self) -> int:
         """Number of features given to ``fit``."""
-        return int(self._state.folds[0].model.n_features_in_)
+        model = self._state.folds[0].model
+        return int(model.n_features_in_ or len(model.feature_names_))  # 0: of a CatBoost in a file
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """The names of the features, where they have any."""
-        names: NDArray[Any] = self._state.folds[0].model.feature_names_in_
-        return names
+        names = trained_names(self._state.folds[0].model)
+        if names is None:
+            raise AttributeError("feature_names_in_: the columns given to fit had no names")
+        return np.array(names, dtype=object)
 
     @property
     def estimator_(self) -> Any:

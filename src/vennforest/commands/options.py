@@ -105,6 +105,9 @@ Figures = Annotated[
 FigureWidth = Annotated[
     Text, option("Width of the figures: mm, cm or in.", metavar="85mm", default=False)
 ]
+FigureAxes = Annotated[
+    Text, option("Ends of the axes of the figures.", metavar="0,.2", default=False)
+]
 MethodsText = Annotated[
     Path | None,
     option("Methods and results, for a paper.", metavar="FILE.md", default=False),
@@ -341,6 +344,7 @@ class Report(TableOptions):
     output: Page = Path("report.html")
     figures: Figures = None
     figure_width: FigureWidth = None
+    figure_axes: FigureAxes = None
     text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
@@ -386,6 +390,7 @@ class Check(TableOptions):
     output: Page = Path("check.html")
     figures: Figures = None
     figure_width: FigureWidth = None
+    figure_axes: FigureAxes = None
     text: MethodsText = None
     probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
         None

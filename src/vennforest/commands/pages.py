@@ -95,19 +95,27 @@ def common_arguments(
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
         "tolerance": None if options.tolerance is None else options.tolerance / 100,
-        "thresholds": thresholds_in(options.thresholds),
+        "thresholds": shares_in(options.thresholds, "thresholds"),
         "name": table.name,
         "target": table.target,
         "notes": table.notes,
     }
 
 
-def thresholds_in(text: str | None) -> list[float] | None:
-    """Return the thresholds in text such as ``.02,.05``; None without."""
+def shares_in(text: str | None, name: str) -> list[float] | None:
+    """Return the numbers in the text of an option, such as ``.02,.05``; None without."""
     try:
         return None if text is None else [float(part) for part in names_in(text)]
     except ValueError:
-        raise InputError(f"--thresholds must be like .02,.05,.1, got {text!r}") from None
+        raise InputError(f"--{name} must be like .02,.05, got {text!r}") from None
+
+
+def axes_in(text: str | None) -> tuple[float, float] | None:
+    """Return the ends of axes in text such as ``0,.2``; None without."""
+    ends = shares_in(text, "figure-axes")
+    if ends is None or (len(ends) == 2 and 0 <= ends[0] < ends[1] <= 1):
+        return None if ends is None else (ends[0], ends[1])
+    raise InputError(f"--figure-axes must be two ends from 0 to 1, such as 0,.2, got {text!r}")
 
 
 def millimetres_in(text: str | None) -> float | None:
@@ -124,10 +132,12 @@ def millimetres_in(text: str | None) -> float | None:
 def check_page_options(options: Report | Check) -> list[str]:
     """Return the names in ``--fail-on``; raise an error for others and for parts not asked for.
 
-    The width of figures is checked too, before anything is trained or written.
+    The look of figures is checked too, before anything is trained or written.
     """
-    if millimetres_in(options.figure_width) is not None and options.figures is None:
-        raise InputError("--figure-width must be used with --figures, got none")
+    look = {"width": millimetres_in(options.figure_width), "axes": axes_in(options.figure_axes)}
+    for name, value in look.items():
+        if value is not None and options.figures is None:
+            raise InputError(f"--figure-{name} must be used with --figures, got none")
     names = names_in(options.fail_on)
     allowed = ["miscalibrated", "oe"]
     allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
@@ -194,7 +204,8 @@ def write_page(
     advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
-        evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width))
+        look: Any = {"limits": axes_in(options.figure_axes)}
+        evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width), **look)
     if options.text is not None:
         write_text(options.text, evaluation.to_text())
     output = shown_path(options.output)

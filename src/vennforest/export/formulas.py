@@ -26,6 +26,7 @@ from vennforest.calibrators.formula import (
 from vennforest.calibrators.intervals import ScoreIntervals
 from vennforest.calibrators.venn import N_VENN_BINS, bins_of
 from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
+from vennforest.prior import ShiftedPrior
 from vennforest.scores import ZERO_LOGIT
 
 INTERVAL_LEVEL = 0.95
@@ -74,10 +75,14 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
                 f"calibrator must have two classes to be exported after with_prior, got {k}: "
                 "export it before"
             )
-        f0, f1 = calibrator.shift_.factors.tolist()
-        for name, p in formulas.items():  # the odds of all of them are multiplied by f1 / f0
-            formulas[name] = (p * f1) / (p * f1 + (1.0 - p) * f0)
+        formulas = {name: shifted_formula(p, calibrator.shift_) for name, p in formulas.items()}
     return widened(formulas)
+
+
+def shifted_formula(p: Term, shift: ShiftedPrior) -> Term:
+    """Return the probability, or a bound, of the second of two classes after a change of prior."""
+    f0, f1 = map(float, shift.factors)
+    return (p * f1) / (p * f1 + (1.0 - p) * f0)  # the odds are multiplied by f1 / f0
 
 
 def interval_formulas(curves: Sequence[ScoreIntervals], scores: Term) -> dict[str, Term]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
+from importlib import import_module
 from itertools import chain, compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, refused_as
-from vennforest._messages import needed, shown
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._messages import listed, needed, shown
+from vennforest._validation import FloatArray, InputError, IntArray, is_frame
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
     LOWEST,
@@ -40,12 +42,13 @@ from vennforest.export.formulas import (
     accepted_scores,
     interval_formulas,
     output_formulas,
+    shifted_formula,
     write_outputs,
 )
 from vennforest.forest import FORESTS, PackedForest
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
-from vennforest.sources.data import split_pipeline
+from vennforest.sources.data import split_pipeline, trained_names
 
 OPSET = 17
 """Version of the standard operators; those used here mean the same in later versions."""
@@ -61,6 +64,12 @@ OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div", "product": "
 
 CONVERTED_PACKAGES = ("lightgbm", "xgboost", "catboost")
 """Packages whose models are converted by onnxmltools, or by their own exporter."""
+
+OUTPUTS = ("p0", "p1", "p", "low95", "high95")
+"""Names of the outputs, in their order."""
+
+CLASSES_TO_CONVERT = {"lightgbm": "LGBMClassifier", "xgboost": "XGBClassifier"}
+"""The classes that onnxmltools converts, of which a user's may be subclasses."""
 
 N_DRAWN_ROWS, SHARE_MISSING = 1_000, 0.1
 """Rows with which a converted booster is compared, and the share of missing values in these."""
@@ -108,9 +117,10 @@ def to_onnx(
         If onnx is not installed, onnxruntime for boosters of other packages, onnxmltools for
         XGBoost and LightGBM, or skl2onnx for other estimators and for preprocessing steps.
     ValueError
-        If the model has random subforests, groups (``by``), a changed prior, a user's function, a
-        step that skl2onnx does not convert, or a booster that gives other probabilities after its
-        conversion for drawn rows between its thresholds.
+        If the model has random subforests, groups (``by``), a changed prior of more than two
+        classes, a user's function, a step that skl2onnx does not convert, a booster with categories
+        of its own, or one that gives other probabilities after its conversion for drawn rows
+        between its thresholds.
 
     Notes
     -----
@@ -139,9 +149,10 @@ def to_onnx(
     check_is_fitted(model, "classes_")
     _check_exportable(model)
     k, inputs = len(model.classes_), [graph.input("X", None, model.n_features_in_)]
-    if hasattr(X, "dtypes"):
-        kinds = {str(name): dtype.kind not in "biuf" for name, dtype in X.dtypes.items()}
-        inputs = [graph.input(name, None, 1, text=is_text) for name, is_text in kinds.items()]
+    if X is not None and is_frame(X):
+        inputs = [
+            graph.input(name, None, 1, text=is_text) for name, is_text in _columns_of(model, X)
+        ]
     folds = []
     for fold, calibrator in zip(model._state.folds, model._state.calibrators, strict=True):
         estimator = _without_frozen(fold.model)
@@ -218,24 +229,25 @@ def _mean(graph: _Graph, codes: Sequence[str]) -> str:
 def _estimator_scores(graph: _Graph, estimator: Any, votes: str, inputs: Sequence[Any]) -> str:
     """Add an estimator to the graph; return the name of its scores (n, k), in double precision."""
     steps, last = split_pipeline(estimator)
-    rows = "X"
+    rows = inputs[0].name
     is_tree_ensemble = isinstance(last, TREE_ENSEMBLES)
-    package = type(last).__module__.partition(".")[0]
+    modules = [cls.__module__.partition(".")[0] for cls in type(last).__mro__]
+    package = next((name for name in modules if name in CONVERTED_PACKAGES), "")
     if votes != "soft" and not isinstance(last, FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    if not is_tree_ensemble and package not in CONVERTED_PACKAGES:
+    if not is_tree_ensemble and not package:
         return graph.double(_converted(graph, estimator, last, inputs))
+    if columns := list(compress(_column_names(last), _are_categories(last, package))):
+        raise InputError(
+            f"{type(last).__name__} must not have categories of its own for ONNX, got those of "
+            f"{listed(columns, 3)}: encode them in a pipeline, with OneHotEncoder or OrdinalEncoder"
+        )
     if steps:
         rows = graph.double(_converted(graph, make_pipeline(*steps), None, inputs))
-    elif len(inputs) > 1:  # all of numbers, which a table of named columns has
+    elif len(inputs) > 1:
         rows = graph.node("Concat", *(one.name for one in inputs), axis=1)
     if isinstance(last, FORESTS):
         return _forest_scores(graph, last, rows, votes)
-    if getattr(last, "is_categorical_", None) is not None or _has_categories(last, package):
-        raise InputError(
-            f"{type(last).__name__} must not have categories of its own for ONNX: encode them in a "
-            "pipeline, with OneHotEncoder or OrdinalEncoder"
-        )
     if is_tree_ensemble:
         return _histogram_scores(graph, last, rows)
     return graph.double(_booster_scores(graph, last, package, rows))
@@ -266,7 +278,19 @@ def _combined(
 ) -> dict[str, str]:
     """Add what `combine_probabilities` and `combine_bounds` make of the outputs of folds."""
     mean, number = partial(_mean, graph), graph.number
-    outputs = {name: mean([fold[name] for fold in folds]) for name in folds[0]}
+
+    def shifted(code: str) -> str:
+        if model._state.shift is None:
+            return code
+        graph.scores = code
+        return write_terms([shifted_formula(Score(), model._state.shift)], graph)[0]
+
+    # The bounds of each fold are shifted, but the mean of the rest, as in `apply_prior`.
+    of_folds = {name: [fold[name] for fold in folds] for name in folds[0]}
+    outputs = {
+        name: mean([*map(shifted, codes)] if name in ("p0", "p1") else codes)
+        for name, codes in of_folds.items()
+    }
     rule = getattr(model._state.calibrators[0], "merge", None)
     if len(folds) > 1 and rule == "log" and model._state.point_calibrator is None:
         logs = [graph.apply("log", fold["p1"]) for fold in folds]
@@ -276,6 +300,7 @@ def _combined(
         if len(model.classes_) > 2:
             p = graph.apply("divide", p, graph.apply("sum", p))
         outputs["p"] = p
+    outputs |= {name: shifted(outputs[name]) for name in outputs if name not in ("p0", "p1")}
     for low, high in (("p0", "p1"), ("low95", "high95")):
         if low in outputs:
             outputs[low] = graph.apply("min", outputs[low], outputs["p"])
@@ -365,15 +390,63 @@ def _histogram_scores(graph: _Graph, model: HistGradientBoostingClassifier, rows
     return graph.node("Concat", graph.apply("subtract", graph.number(1.0), second), second, axis=1)
 
 
-def _has_categories(booster: Any, package: str) -> bool:
-    """Tell whether a LightGBM, XGBoost or CatBoost model splits by categories."""
+def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the columns of a model, in its order, and whether those of the rows X are text."""
+    table = dict(zip(map(str, X.columns), X.dtypes, strict=True))
+    names = getattr(model, "feature_names_in_", table)
+    if missing := [name for name in names if name not in table]:
+        raise InputError(f"X must have the columns of training, got none called {missing[0]!r}")
+    if len(names) != model.n_features_in_:
+        raise InputError(f"X must have {model.n_features_in_} columns, got {len(names)}")
+    for name in names:
+        if name in OUTPUTS or name.startswith("vennforest_"):
+            raise InputError(f"X must have no column called like an output or step, got {name!r}")
+        # Types of polars have no kind.
+        kind = getattr(table[name], "kind", None) or X[name].to_numpy().dtype.kind
+        yield name, kind not in "biuf"
+
+
+def _column_names(model: Any) -> list[str]:
+    """Return the names of the columns of a model, or their numbers."""
+    names = trained_names(model)
+    n = model.n_features_in_ or len(model.feature_names_)  # 0: of a CatBoost in a file
+    return list(map(str, range(n))) if names is None else names
+
+
+def _are_categories(model: Any, package: str) -> Sequence[bool]:
+    """Return which columns of histogram boosting, LightGBM, XGBoost or CatBoost are categories."""
     if package == "lightgbm":
-        trees = booster.booster_
-        is_by_number = re.search(r"^num_cat=[1-9]", trees.model_to_string(), re.M) is None
-        return bool(trees.pandas_categorical) or not is_by_number
+        infos = re.search(r"^feature_infos=(.*)$", model.booster_.model_to_string(), re.MULTILINE)
+        return [info[0] not in "[n" for info in infos[1].split()] if infos else []
     if package == "xgboost":
-        return "c" in (booster.get_booster().feature_types or ())
-    return package == "catboost" and len(booster.get_cat_feature_indices()) > 0
+        return [kind == "c" for kind in model.get_booster().feature_types or ()]
+    if package == "catboost":
+        indices = model.get_cat_feature_indices()
+        return [i in indices for i in range(len(model.feature_names_))]
+    mask = getattr(model, "is_categorical_", None)
+    return [] if mask is None else list(mask)
+
+
+def _numbered(booster: Any, package: str) -> Any:
+    """Return a copy of a booster in which labels and columns are numbers, as converters need."""
+    labels = np.arange(len(booster.classes_))
+    if package == "catboost":
+        copied = booster.copy()
+        names = {"class_names": labels.tolist(), "class_to_label": labels.tolist()}
+        kinds = {"class_label_type": "Integer", "classes_count": 0}
+        copied.get_metadata()["class_params"] = json.dumps(names | kinds)
+        return copied
+    copied = getattr(import_module(package), CLASSES_TO_CONVERT[package])()
+    vars(copied).update(vars(booster))
+    if package == "lightgbm":
+        copied._classes = labels
+        return copied
+    n_used = getattr(booster, "best_iteration", -1) + 1  # 0 without early stopping
+    trees = booster.get_booster()
+    trees = trees[:n_used] if n_used else trees.copy()
+    trees.feature_names = trees.feature_types = None
+    copied._Booster = trees
+    return copied
 
 
 def _booster_scores(graph: _Graph, booster: Any, package: str, rows: str) -> str:
@@ -381,18 +454,19 @@ def _booster_scores(graph: _Graph, booster: Any, package: str, rows: str) -> str
     if package == "catboost":
         with _refused_by("catboost"), TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
-            booster.save_model(str(path), format="onnx")
+            _numbered(booster, package).save_model(str(path), format="onnx")
             converted = graph.onnx.load(path)
         scores = converted.graph.node.pop().input[0]  # of a dictionary for each row
     else:
         tools = needed("onnxmltools", "ONNX graphs of boosters")
         from onnxmltools.convert.common.data_types import FloatTensorType
 
-        types = [("X", FloatTensorType([None, booster.n_features_in_]))]
+        types = [("X", FloatTensorType([None, len(_column_names(booster))]))]
         options = {"zipmap": False} if package == "lightgbm" else {}
         convert = getattr(tools, f"convert_{package}")
         with _refused_by("onnxmltools"):
-            converted = convert(booster, initial_types=types, target_opset=15, **options)
+            of_numbers = _numbered(booster, package)
+            converted = convert(of_numbers, initial_types=types, target_opset=15, **options)
         scores = converted.graph.output[1].name
     del converted.graph.output[:]
     shape = (None, len(booster.classes_))
@@ -411,7 +485,7 @@ def _check_conversion(booster: Any, package: str, converted: Any) -> None:
 
     # Rows of values between neighbouring thresholds, all that the trees tell apart, or missing.
     rng = np.random.RandomState(0)
-    rows = np.zeros((N_DRAWN_ROWS, booster.n_features_in_))
+    rows = np.zeros((N_DRAWN_ROWS, len(_column_names(booster))))
     features, thresholds = _thresholds(booster, package, converted)
     is_finite = np.abs(thresholds) < np.finfo(np.float32).max  # else it sets missing values apart
     features, thresholds = features[is_finite], thresholds[is_finite]
@@ -421,9 +495,12 @@ def _check_conversion(booster: Any, package: str, converted: Any) -> None:
         cells = np.concatenate([ends, (at[1:] + at[:-1]) / 2])
         rows[:, j] = rng.choice(cells, len(rows))
     rows[rng.random_sample(rows.shape) < SHARE_MISSING] = np.nan
-    session = InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {session.get_inputs()[0].name: rows.astype(np.float32)})
-    names = getattr(booster, "feature_names_in_", None)
+    with _refused_by("onnxruntime"):
+        session = InferenceSession(
+            converted.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        (found,) = session.run(None, {session.get_inputs()[0].name: rows.astype(np.float32)})
+    names = trained_names(booster)
     if names is not None and package != "catboost":
         rows = needed("pandas", "ONNX graphs of boosters").DataFrame(rows, columns=names)
     difference = np.abs(found - booster.predict_proba(rows)).max(axis=1)
@@ -432,7 +509,7 @@ def _check_conversion(booster: Any, package: str, converted: Any) -> None:
         raise InputError(
             f"{type(booster).__name__} must be converted rightly for ONNX, got other probabilities "
             f"for {n_wrong} of {len(rows)} drawn rows, by up to {difference.max():.2g}: thresholds "
-            "may be too near each other for single precision, or missing values be unknown"
+            "may be too near each other for single precision, or the converter lack a setting"
         )
 
 
@@ -514,13 +591,20 @@ def _check_exportable(model: CalibratedClassifier) -> None:
     is_subforest = model.calibrate_on_ in ("oob", "partitions")
     is_subforest = is_subforest and model.subforest == "exchangeable"
     for applies, rule in (
-        (model.by is not None, f"calibrate all rows in the same way, got by={shown(model.by)}"),
+        (
+            model.by is not None,
+            f"calibrate all rows in the same way, got by={shown(model.by)}: fit one without by, or "
+            "one to the rows of each group",
+        ),
         (is_subforest, 'score new rows by all trees: use subforest="all"'),
         (
             any(len(one.model.classes_) != k for fold in folds for one in _folds_of_members(fold)),
             "have all classes in each fold's training rows: use more rows or fewer folds",
         ),
-        (model._state.shift is not None, "not have another prior: use it before with_prior"),
+        (
+            model._state.shift is not None and k > 2,
+            f"have two classes after with_prior or with_mean, got {k}: export it before",
+        ),
     ):
         if applies:
             raise InputError(f"a model for ONNX must {rule}")
@@ -547,7 +631,7 @@ def _refused_by(converter: str, hint: str = "") -> Iterator[None]:
         yield
     except Exception as error:
         rule = f"estimator must be one that {converter} converts"
-        raise InputError(f"{rule}: {one_line(error)}{hint}") from error
+        raise InputError(f"{rule}: {type(error).__name__}, {one_line(error)}{hint}") from error
 
 
 def _converted(graph: _Graph, estimator: Any, last: Any, inputs: Sequence[Any]) -> str:
@@ -687,7 +771,7 @@ class _Graph:
         """Return a checked ONNX model of all nodes."""
         helper = self.onnx.helper
         shape = [None] if k == 2 else [None, k]
-        names = [name for name in ("p0", "p1", "p", "low95", "high95") if name in outputs]
+        names = [name for name in OUTPUTS if name in outputs]
         ends = [helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names]
         if any(
             node.domain == TREES_VERSION[0] and node.op_type == "TreeEnsemble"

@@ -132,9 +132,10 @@ def calibration_distances(
     Notes
     -----
     Austin & Steyerberg (2019), Statistics in Medicine 38, 4051-4065, with the curve of
-    `reliability_curve`. Intervals are of bootstrap percentiles. A distance cannot be negative, so
-    of calibrated probabilities they lie above 0 too. Rows whose p is 0 or 1 are left out, and
-    all numbers are NaN if the curve has no maximum of the likelihood.
+    `reliability_curve`. Intervals are of bootstrap percentiles, and of the distance itself, which
+    may be below them: it cannot be negative, so of calibrated probabilities they lie above 0 too.
+    Rows whose p is 0 or 1 are left out, and all numbers are NaN if the curve has no maximum of the
+    likelihood.
     """
     check_inside(level, "level")
     check_count(n_draws, "n_draws")
@@ -162,6 +163,7 @@ def calibration_distances(
     draws = draws[np.isfinite(draws).all(axis=1)]
     tails = (1 - level) / 2, (1 + level) / 2
     ends = np.quantile(draws, tails, axis=0) if len(draws) else np.full((2, 4), np.nan)
+    ends = np.stack([np.minimum(ends[0], of_rows), np.maximum(ends[1], of_rows)])
     return CalibrationDistances(
         *(IntervalEstimate(*map(float, values)) for values in zip(of_rows, *ends, strict=True))
     )

@@ -82,8 +82,9 @@ def choose(
     best = max(finalists, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
     if finalists == [lowest]:
         return best, "the lowest log loss"
-    which = "with bounds" if bounded else "none of which has bounds"
-    return best, f"the best ranking (AUC) of the methods {which} level in log loss with the best"
+    methods = "methods with bounds" if bounded else "methods"
+    limit = " and within the tolerance" if len(accurate) < len(candidates) else ""
+    return best, f"the best ranking (AUC) of the {methods} level in log loss with the best{limit}"
 
 
 def compare_losses(

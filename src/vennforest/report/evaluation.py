@@ -145,17 +145,22 @@ class Evaluation:
         write_text(path, render(self, advised, command))
 
     def to_figures(
-        self, folder: str | os.PathLike[str], *, width: float | None = None
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        width: float | None = None,
+        limits: tuple[float, float] | None = None,
     ) -> list[str]:
         """Write the pictures for a paper to a folder, which is created if its parent exists.
 
         ``calibration``, ``decision-curve`` (of two classes) and ``intervals`` (of methods with
         bounds), each as SVG, PDF and PNG, with a CSV of what is drawn, ``width`` millimetres
-        wide (by default 122). Returns their names.
+        wide (by default 122). ``limits`` are where the axes of the first two begin and end, by
+        default where the data do. Returns their names.
         """
         from vennforest.report.figures import write_pictures
 
-        return write_pictures(self, Path(folder), width)
+        return write_pictures(self, Path(folder), width, limits)
 
     def to_text(self) -> str:
         """Return methods and results in about 300 words of Markdown, in the order of TRIPOD+AI."""

@@ -12,7 +12,7 @@ import numpy as np
 from vennforest._messages import listed
 from vennforest._program import __version__
 from vennforest.report.breakdown import sentence
-from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW
+from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, names_of_tests
 from vennforest.report.numbers import area, fixed, percent, points, probability, rows
 from vennforest.report.words import decisions, sample_size
 
@@ -97,11 +97,10 @@ def _on_measures(evaluation: Evaluation) -> list[str]:
     """Return sentences on the measures of performance and their intervals."""
     c = evaluation.comparison
     predictions, is_binary = c.predictions, c.predictions.positive is not None
-    dependence, delong, test = "", "DeLong's", "the tests of Spiegelhalter and Kuiper"
+    dependence, delong = "", "DeLong's"
     if predictions.groups is not None:
-        dependence = ", and treat groups as independent"
-        delong, test = "DeLong's, over groups", f"{test} and of intercept and slope, over groups"
-    error = f"the calibration error over 15 bins and {test}"
+        dependence, delong = ", and treat groups as independent", "DeLong's, over groups"
+    error = f"the calibration error over 15 bins and {names_of_tests(predictions)}"
     calibration = (
         "observed over expected, intercept and slope of a logistic recalibration, the integrated "
         f"calibration index (ICI, with a bootstrap interval), {error}"

@@ -17,7 +17,7 @@ from vennforest._messages import harmless, needed
 from vennforest._program import __version__
 from vennforest.report import figures, numbers
 from vennforest.report.breakdown import cost_threshold, sentence
-from vennforest.report.measures import BASELINE
+from vennforest.report.measures import BASELINE, names_of_tests
 from vennforest.report.section import Columns, Section
 from vennforest.report.words import shown_methods
 
@@ -158,6 +158,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         label=predictions.label,
         settings=evaluation.settings,
         best=best,
+        tests=names_of_tests(predictions),
         reasons=list(evaluation.verdict.reasons.items()),
         errors=errors,
         pictures={

@@ -122,6 +122,15 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     return values.astype("datetime64[us]" if values.dtype.kind == "M" else np.float64)
 
 
+def dates_in(column: Any, name: str) -> NDArray[Any] | None:
+    """Return the dates of a column (n,), None for a column of anything else."""
+    try:
+        values = moments(column, name)
+    except InputError:
+        return None
+    return None if values.dtype.kind != "M" or np.isnat(values).all() else values
+
+
 def times(column: Any, name: str) -> FloatArray:
     """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
     return times_as_numbers(moments(column, name))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from vennforest._files import one_line
-from vennforest._messages import as_sentence, listed
+from vennforest._messages import as_sentence, listed, plain_number
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, column_changes
@@ -184,7 +184,7 @@ def _when(monitor: Monitor, row: int, time: float | None, times: NDArray[Any] | 
     if time is None or times is None:
         return text
     if times.dtype.kind != "M":
-        return f"{text} ({time:g})"
+        return f"{text} ({plain_number(time, 12)})"
     return f"{text} ({datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M})".replace(" 00:00", "")
 
 

@@ -332,6 +332,14 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
 
 
+def trained_names(model: Any) -> list[str] | None:
+    """Return the names of the columns that a model was fitted to, None where they had none."""
+    if (names := getattr(model, "feature_names_in_", None)) is not None:
+        return list(map(str, names))
+    names = getattr(model, "feature_names_", None)  # of CatBoost: of an array "0", "1", ...
+    return None if names is None or names == list(map(str, range(len(names)))) else list(names)
+
+
 def own_model(estimator: Any) -> Any:
     """Return a frozen model as a copy, so that fitting the original again changes no answer."""
     if isinstance(estimator, FrozenEstimator):
@@ -345,7 +353,13 @@ def own_model(estimator: Any) -> Any:
 
 def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
     """Return a clone whose unset ``random_state`` parameters, nested ones too, are drawn."""
-    model = clone(estimator)
+    try:
+        model = clone(estimator)
+    except RuntimeError as error:
+        raise InputError(
+            "estimator must keep its parameters as they are given, because each fold trains a "
+            f"copy, got {error}: CatBoost keeps tuples, and no lists or arrays"
+        ) from error
     if isinstance(model, FrozenEstimator) or not isinstance(model, BaseEstimator):
         return model
     unset = [
