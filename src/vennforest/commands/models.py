@@ -256,15 +256,17 @@ def read_calibrator(
     classes = calibrator.classes_.tolist()
     if noted is not None and not scores:
         return CalibratorFile(calibrator, noted, entries)
-    known = {} if noted is None else {name: label for label, name in noted.by_label.items()}
-    columns = class_columns(scores or (), classes, "--score", table, known)
+    noted_labels = {} if noted is None else {name: label for label, name in noted.by_label.items()}
+    columns = class_columns(scores or (), classes, "--score", table, noted_labels)
     if calibrator.on_ == "logit" and noted and len(columns.names) < len(noted.names):
         raise InputError(
             f"--score must name both columns of logits, as {path} was calibrated on "
             f"{listed(noted.names, 2)}, got {columns.names[0]!r} alone"
         )
     name = columns.names[0]
-    is_unnamed = name in (scores or ()) and not (name in known or labels_of_column(name, classes))
+    is_unnamed = name in (scores or ()) and not (
+        name in noted_labels or labels_of_column(name, classes)
+    )
     if noted is not None and noted.of_first and is_unnamed:
         raise InputError(
             f"--score must say of which class {name!r} is, as LABEL=COLUMN: "

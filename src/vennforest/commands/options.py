@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import (
-    Input,
-    Output,
-    check_files,
-    is_standard,
-    local_copy,
-    marked,
-    url_of,
-)
+from vennforest._files import Input, Output, check_files, is_standard, local_copy, marked, url_of
 from vennforest._messages import InputError, UnknownNameError, listed
 from vennforest._program import __version__
 from vennforest.commands.terminal import leave_stdout, streams_of
@@ -196,7 +188,7 @@ class Options:
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
     row_counts: dict[Path, int] = field(init=False, default_factory=dict)
 
-    def shown(self, path: Path | None) -> str:
+    def input_name(self, path: Path | None) -> str:
         """Return an input as it was given: the address of a local copy."""
         return self.addresses.get(path, str(path)) if path is not None else ""
 
@@ -287,7 +279,7 @@ def _other_sheets(options: Options) -> str:
         if len(sheets) > 1 and sheet in sheets:
             sheets.remove(sheet)
             return (
-                f" (in the sheet {sheet!r} of {options.shown(path)}, which has also "
+                f" (in the sheet {sheet!r} of {options.input_name(path)}, which has also "
                 f"{listed(sheets, 8)}: choose one with --sheet)"
             )
     return ""

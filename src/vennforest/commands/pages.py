@@ -54,25 +54,25 @@ def dividing_columns(
     path: Path | None,
     frame: pd.DataFrame,
     groups: Iterable[str | None],
-    others: Iterable[str] = (),
+    of_values: Iterable[str] = (),
     types: Mapping[str, str] = {},
 ) -> pd.DataFrame:
     """Return the columns that divide the rows of a table into groups, sites, grades or parts.
 
-    Text of ``groups`` stands as in the file. ``others`` may be numbers, unless one of them has
+    Text of ``groups`` stands as in the file. ``of_values`` may be numbers, unless one of them has
     leading zeros. Columns of declared ``types`` are read as declared.
     """
     of_groups = [name for name in groups if name is not None]
-    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *others]))
+    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *of_values]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     frame = read_declared(frame[names], declared)
     if path is None or not names:
         return frame
-    written = TableFile(path, options.form).read(names, names=names).where(frame.notna())
+    texts = TableFile(path, options.form).read(names, names=names).where(frame.notna())
     are_text = {
-        n for n in names if n in of_groups or has_leading_zeros(map(str, written[n].dropna()))
+        n for n in names if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
     }
-    return written.assign(**{name: frame[name] for name in set(names) - are_text | {*declared}})
+    return texts.assign(**{name: frame[name] for name in set(names) - are_text | {*declared}})
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:
@@ -177,7 +177,11 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
         if isinstance(path, Path) and path.is_file():
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            file_of = {"path": options.shown(path), "bytes": path.stat().st_size, "sha256": digest}
+            file_of = {
+                "path": options.input_name(path),
+                "bytes": path.stat().st_size,
+                "sha256": digest,
+            }
             if path in options.row_counts:
                 file_of["rows"] = options.row_counts[path]
             files.append(file_of)

@@ -130,7 +130,7 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
         return []
     words = [
         "report" if is_check else "fit",
-        options.shown(options.data),
+        options.input_name(options.data),
         "-t",
         evaluation.source.target,
     ]

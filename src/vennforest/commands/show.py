@@ -28,7 +28,7 @@ def run(options: Show) -> None:
     if options.as_json:
         print_json(entries)
         return
-    name = options.shown(path)
+    name = options.input_name(path)
     name = path.name if is_standard(name) else shown_path(name)
     entries = {"file": f"{name}, {path.stat().st_size / 1e6:,.1f} MB", **entries}
     if isinstance(description := entries.pop("description", None), dict):

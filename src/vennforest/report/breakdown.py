@@ -10,12 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest._validation import (
-    IntArray,
-    group_names,
-    has_leading_zeros,
-    is_missing,
-)
+from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import auc_interval, decision_curve, threshold_table
 from vennforest.metrics.intervals import share_interval

@@ -18,13 +18,7 @@ from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
-from vennforest.report.breakdown import (
-    cost_threshold,
-    level_edges,
-    levels,
-    subgroups,
-    thresholds,
-)
+from vennforest.report.breakdown import cost_threshold, level_edges, levels, subgroups, thresholds
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.section import Section
@@ -225,10 +219,7 @@ def for_json(value: Any) -> Any:
 
 
 def check_options(
-    positive: Any,
-    classes: NDArray[Any],
-    tolerance: float | None,
-    at: Sequence[float] | None = None,
+    positive: Any, classes: NDArray[Any], tolerance: float | None, at: Sequence[float] | None = None
 ) -> None:
     """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
     labels = [str(label) for label in classes]

@@ -92,10 +92,7 @@ def encode(
     look: dict[Any, Any] = {"font.size": font_size, "axes.titlesize": font_size}
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     files = {}
-    with (
-        matplotlib.rc_context({**STYLE, **look, "svg.hashsalt": name}),
-        warnings.catch_warnings(),
-    ):
+    with matplotlib.rc_context({**STYLE, **look, "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the browser has the glyphs that are missing here
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)  # measures text for the layout

@@ -85,7 +85,7 @@ class Predictions:
     predicted it, and its position in X; ``groups`` (n,) are codes from 0 of groups whose rows count
     as one observation in intervals and tests. ``test_ratio`` is the mean over folds of the number
     of predicted rows over that of training rows, and ``positive`` the index of the positive class
-    of two (None with more). ``others`` are models beside the one whose estimates these are, by
+    of two (None with more). ``compared`` are models beside the one whose estimates these are, by
     name, that one too as "".
     """
 
@@ -97,7 +97,7 @@ class Predictions:
     groups: IntArray | None = None
     test_ratio: float | None = None
     positive: int | None = None
-    others: Mapping[str, MethodEstimates] = field(default_factory=dict)
+    compared: Mapping[str, MethodEstimates] = field(default_factory=dict)
 
     @property
     def n_folds(self) -> int:

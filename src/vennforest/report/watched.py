@@ -277,11 +277,11 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
 
 def _left_out(summary: Mapping[str, Any]) -> list[str]:
     """Return a sentence on the rows of the table that are not counted, if there are any."""
-    n_read, *others = summary["counts"].values()
-    if others[0] == n_read:
+    n_read, *numbers = summary["counts"].values()
+    if numbers[0] == n_read:
         return []
     names = [name for name in summary["counts"] if name != "read"]
-    parts = [f"{n:,} {name}" for n, name in zip(others, names, strict=True) if n or not n_read]
+    parts = [f"{n:,} {name}" for n, name in zip(numbers, names, strict=True) if n or not n_read]
     return [f"Of {n_read:,} rows read: {', '.join(parts)}."]
 
 

@@ -121,10 +121,7 @@ class Verdict:
 
 
 def judge(
-    comparison: Comparison,
-    source: Source,
-    levels: pd.DataFrame,
-    sections: Iterable[Section] = (),
+    comparison: Comparison, source: Source, levels: pd.DataFrame, sections: Iterable[Section] = ()
 ) -> Verdict:
     """Return the verdict on a comparison and on the findings of sections.
 
@@ -221,7 +218,7 @@ def advice(
     leak, shared_id = suspects.get("leak"), suspects.get("id")
     clauses = [*line_findings(c), *findings]
     remedy = f" Tests choose: {TITLES[choice].lower()}." if choice else ""
-    found = "; ".join(clauses)
+    all_clauses = "; ".join(clauses)
     if clauses and source.is_trained_here:
         size += "".join(f"; {clause}" for clause in line_findings(c))
     # fmt: off
@@ -245,9 +242,9 @@ def advice(
         ((is_off or m.impossible) and not source.is_trained_here, "recalibrate",
          f"Recalibrate before use: {'; '.join([size, *clauses])}.{remedy}"),
         (clauses and not source.is_trained_here and choice == "keep", "check",
-         f"Look at these parts before use: {found}. {remedy.strip()}"),
+         f"Look at these parts before use: {all_clauses}. {remedy.strip()}"),
         (clauses and not source.is_trained_here, "recalibrate",
-         f"Recalibrate before use: {found}.{remedy}"),
+         f"Recalibrate before use: {all_clauses}.{remedy}"),
         (is_off and is_underconfident, "recalibrate",
          f"Calibrate on folds, or train more trees: even {name}, the best method out of bag, is "
          f"underconfident, {size}."),
