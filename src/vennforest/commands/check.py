@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._class_columns import CLASS_COLUMN, class_columns, labels_of_column, split_entry
@@ -47,10 +48,7 @@ from vennforest.report.sections import (
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]], dict[str, dict[str, str]]]
+Outcome = tuple[Evaluation, pd.DataFrame, list[list[str]], dict[str, dict[str, str]]]
 """An evaluation, its rows, the commands that follow it, and columns by method and label."""
 
 

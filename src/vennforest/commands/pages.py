@@ -8,8 +8,9 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import typer
 
 from vennforest._files import Input, marked, shown_path, write_text
@@ -22,9 +23,6 @@ from vennforest.report.words import line_findings
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def split_table(
