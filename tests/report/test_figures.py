@@ -84,7 +84,7 @@ def test_the_ends_of_the_axes_are_those_that_are_given(evaluation):
     for name, picture in [*pictures(evaluation, (0.1, 0.4)).items()][:2]:
         ax = Figure(layout="constrained").subplots()
         picture.paint(ax)
-        assert ax.get_xlim() == (0.1, 0.4)
+        assert ax.get_xlim() == (0.1, 0.4) and ax.get_xscale() == "linear"
         assert (ax.get_ylim() == (0.1, 0.4)) == (name == "calibration")
 
 

@@ -52,7 +52,7 @@ Outcome = tuple[Evaluation, pd.DataFrame, list[list[str]], dict[str, dict[str, s
 """An evaluation, its rows, the commands that follow it, and columns by method and label."""
 
 
-def run(options: Check) -> None:
+def run_check(options: Check) -> None:
     """Evaluate probabilities, write the page, and print its verdict."""
     if (options.data is None) != bool(options.probability):
         raise InputError(

@@ -228,7 +228,13 @@ def read_document(
     path: Path, text: str | None = None
 ) -> tuple[Calibrator, ClassColumns | None, dict[str, Any]]:
     """Return the calibrator in a JSON file or in its ``text``, its columns and other entries."""
-    text = path.read_text(encoding="utf-8", errors="replace") if text is None else text
+    if text is None:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if not is_calibrator_file(path):
+            raise InputError(
+                f"{path} is not a calibrator: vennforest calibrate writes these, from scores such "
+                "as the probabilities that predict writes for a model"
+            )
     try:
         calibrator, document = from_json(text), json.loads(text)
     except InputError as error:

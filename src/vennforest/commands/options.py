@@ -232,7 +232,7 @@ OptionsType = TypeVar("OptionsType", bound=Options)
 def command(cls: type[OptionsType]) -> type[OptionsType]:
     """Make a class of options a dataclass, and register the command of the same name.
 
-    The command calls ``run`` of its module with the options. Addresses of input files are
+    The command calls ``run_NAME`` of its module with the options. Addresses of input files are
     replaced by the paths of local copies.
     """
     options = dataclass(frozen=True)(cls)
@@ -241,7 +241,9 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
     def run(**arguments: Any) -> None:
         parsed = options(**arguments)
         check_files(parsed)
-        work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
+        module = "calibrators" if name in ("apply", "sql", "show") else name
+        work: Callable[[Options], None]
+        work = getattr(import_module(f"vennforest.commands.{module}"), f"run_{name}")
         with ExitStack() as stack:
             paths = {}
             addresses = {}

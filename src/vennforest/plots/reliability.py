@@ -153,7 +153,8 @@ class ReliabilityDisplay:
         log : bool
             Whether both axes are logarithmic, for a rare event; shares of 0 are at the lower edge.
         limits : (float, float), optional
-            Where both axes begin and end, by default so that they contain all groups of rows.
+            Where both axes begin and end, by default so that they contain all groups of rows;
+            above 0 where they are logarithmic.
         """
         width = 5.2 if len(self.curves) < MAX_NAMES_INSIDE else 8.4
         self.ax_ = ax = new_axes((width, 6.0 if histogram else 5.0)) if ax is None else ax

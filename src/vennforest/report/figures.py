@@ -153,7 +153,7 @@ def _calibration(
     """Return the picture of some methods' calibration, with the intervals of the first."""
     curves = {names[method]: _curve(comparison, method) for method in methods}
     share = comparison.predictions.share
-    is_log = share is not None and share < LOG_SHARE
+    is_log = share is not None and share < LOG_SHARE and (limits is None or limits[0] > 0)
     titles = ("probability", "observed", "low95", "high95", "rows")
     parts = []
     for name, c in curves.items():

@@ -116,7 +116,7 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     if kind not in ("number", "date"):
         raise InputError(
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
-            "as 2021-01-25, or declare their format with --types"
+            "as 2021-01-25"
         )
     values = cells.read(kind, date_format)
     return values.astype("datetime64[us]" if values.dtype.kind == "M" else np.float64)
