@@ -366,7 +366,7 @@ def table_as_text(table: pa.Table, escape_formulas: bool = False) -> pa.Table:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             columns[name] = column if pa.types.is_primitive(kind) else cells
         elif escape_formulas:
-            columns[name] = pa.chunked_array([_texts(cells, escape)])
+            columns[name] = pa.chunked_array([_cells_as_text(cells, escape)])
         else:
             columns[name] = cells
     return pa.Table.from_arrays(list(columns.values()), names=[*map(escape, columns)])
@@ -380,14 +380,16 @@ def _chunk_as_text(cells: pa.Array) -> pa.Array:
     if types.is_boolean(kind):
         return pc.if_else(cells, "True", "False")
     if types.is_nested(kind):
-        return _texts(cells, lambda cell: json.dumps(_as_json(cell)))
+        return _cells_as_text(cells, lambda cell: json.dumps(_as_json(cell)))
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return _texts(cells, lambda cell: cell.decode(errors="backslashreplace"))
+        return _cells_as_text(cells, lambda cell: cell.decode(errors="backslashreplace"))
     if types.is_duration(kind):
         decimals = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
-        return _texts(cells.cast(pa.int64()), lambda cell: f"{Decimal(cell).scaleb(-decimals):f}")
+        return _cells_as_text(
+            cells.cast(pa.int64()), lambda cell: f"{Decimal(cell).scaleb(-decimals):f}"
+        )
     if kind == pa.month_day_nano_interval():
-        return _texts(cells, json.dumps)
+        return _cells_as_text(cells, json.dumps)
     cells = cells.cast(pa.string())
     if types.is_timestamp(kind):
         cells = pc.replace_substring(cells, " ", "T")
@@ -395,7 +397,7 @@ def _chunk_as_text(cells: pa.Array) -> pa.Array:
     return cells
 
 
-def _texts(cells: pa.Array | pa.ChunkedArray, to_text: Callable[[Any], str]) -> pa.Array:
+def _cells_as_text(cells: pa.Array | pa.ChunkedArray, to_text: Callable[[Any], str]) -> pa.Array:
     """Return the text of each cell that is not missing."""
     texts = (None if cell is None else to_text(cell) for cell in cells.to_pylist())
     return pa.array(texts, pa.string())
