@@ -89,6 +89,6 @@ def test_rows_in_single_precision_do_not_depend_on_the_other_rows(container):
     pipeline = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
     model = CalibratedClassifier(pipeline, calibrate_on="holdout", random_state=0).fit(X, y)
     expected = model.predict_multiprobability(X)
-    parts = [model.predict_multiprobability(X[i : i + 1]) for i in range(400)]
-    differs = np.vstack([part.upper for part in parts]) != expected.upper
+    parts = [model.predict_multiprobability(X[i : i + 1]) for i in range(50)]
+    differs = np.vstack([part.upper for part in parts]) != expected.upper[:50]
     assert differs.any(axis=1).sum() <= 1  # where rounding parts two neighbours
