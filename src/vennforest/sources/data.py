@@ -342,6 +342,13 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
 
 
+def as_read(X: Any, model: Any) -> Any:
+    """Return rows as the model reads the columns of a table, whatever the format of its file."""
+    model = getattr(model, "first_model", model)  # of a blend
+    is_of_table = type(model) is Pipeline and hasattr(model[0], "as_types")
+    return model[0].transform(X) if is_of_table else X
+
+
 def in_double(X: Any, step: Any) -> Any:
     """Return rows in double precision for a step of scikit-learn, for others as they are.
 
