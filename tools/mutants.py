@@ -242,7 +242,11 @@ APPLICATION_FAULTS = {
         ),
     ],
     "commands/test_calibrate_apply.py::apply_for_other_shares_of_the_classes": [
-        ("commands/apply.py", "with_shares(file.calibrator, options.prior)", "file.calibrator"),
+        (
+            "commands/calibrators.py",
+            "with_shares(file.calibrator, options.prior)",
+            "file.calibrator",
+        ),
     ],
     "commands/test_watch.py::examples_of_a_calibrator_are_the_scores_that_it_was_given": [
         ("commands/models.py", "scores if reversed_at is None else reversed_at - scores", "scores"),
@@ -259,11 +263,11 @@ APPLICATION_FAULTS = {
         ("commands/terminal.py", "key=lambda item: -item[1]", "key=lambda item: item[1]"),
     ],
     "commands/test_calibrate_apply.py::a_calibrator_as_a_query": [
-        ("commands/sql.py", '"confidence": confidence', '"confidence": False'),
+        ("commands/calibrators.py", '"confidence": confidence', '"confidence": False'),
     ],
     "commands/test_show.py": [
         (
-            "commands/show.py",
+            "commands/calibrators.py",
             "calibrator.reversed_at_ is None",
             "calibrator.reversed_at_ is not None",
         ),

@@ -258,12 +258,18 @@ def of_sites(y, p, site, groups):
         rows[name] |= with_ends("observed_expected", observed_expected(y[part], p[part], some))
         rows[name] |= with_ends("slope", regression(y[part], p[part], some, slope=True))
         rows[name] |= with_ends("auc", auc(y[part], p[part], some))
-    frame, rows["pooled"] = pd.DataFrame(rows).T, {"n": len(y), "events": int(y.sum())}
+    frame = pd.DataFrame(rows).T
+    rows |= {"pooled": {"n": len(y), "events": int(y.sum())}, "another site": {}}
     for measure, (scale, back) in scales.items():
         ends = [scale(frame[measure + end]) for end in ("", "_low", "_high")]
         errors = (ends[2] - ends[1]) / (2 * Z)
         fit = combine_effects(ends[0], errors**2, method_re="iterated", use_t=True, atol=1e-12)
-        rows["pooled"][measure] = float(back(fit.mean_effect_re))
+        middle, quantile = fit.mean_effect_re, stats.t.ppf(0.975, len(errors) - 1)
+        spread = fit.sd_eff_w_re * max(1.0, fit.scale_hksj_re) ** 0.5
+        for name, width in (("pooled", spread), ("another site", np.hypot(spread, fit.tau2**0.5))):
+            ends = back(middle + quantile * width * np.array([0.0, -1.0, 1.0]))
+            rows[name] |= with_ends(measure, ends)
+        del rows["another site"][measure]
     return rows
 
 
@@ -286,7 +292,8 @@ def figures_of(page, data):
             P[:, classes.index(name)] = data[column]
         if len(of) == 1:
             P[:, 1 - classes.index(name)] = 1 - data[column]
-        P /= P.sum(1, keepdims=True)
+        total = P.sum(1, keepdims=True)
+        P = np.where(np.abs(total - 1) <= 1e-12, P, P / total)  # division would part equal values
         figures, y, p = of_method(P, codes, positive, groups, method == best)
         for name, value in figures.items():
             yield f"methods.{method}.{name}", page["methods"][method][name], value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import secrets
@@ -188,6 +189,24 @@ def refuse_special(path: Path) -> None:
     """Raise an error for a pipe or device, since reading it might block for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
+
+
+def read_json(source: str | os.PathLike[str], name: str, form: str) -> Any:
+    """Return the content of JSON text or of a JSON file; ``name`` and ``form`` are for errors."""
+    text = os.fspath(source)
+    try:
+        if not text.lstrip().startswith(("{", "[")):
+            refuse_special(Path(source))
+            text = Path(source).read_text(encoding="utf-8-sig")
+        return json.loads(text)
+    except FileNotFoundError:
+        raise InputError(f"{name} must be {form}, and there is no file {source}") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{name} must be {form}, got JSON with a fault: {one_line(error)}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} cannot be read from {source}: {one_line(error)}") from None
 
 
 @contextmanager

@@ -77,6 +77,12 @@ def listed(names: Iterable[object], n: int, to_text: Callable[[Any], str] = repr
     return ", ".join(texts[:n]) + remainder
 
 
+def plain_number(value: float, digits: int) -> str:
+    """Return a number as text with some significant digits; large ones in full, as 5,043,850."""
+    text = f"{value:.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text and abs(value) < 1e15 else text
+
+
 def as_sentence(text: str) -> str:
     """Return text with a capital letter at its beginning and one full stop at its end."""
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."

@@ -218,7 +218,7 @@ def group_names(groups: Any, name: str = "groups") -> NDArray[Any]:
 
 def has_leading_zeros(names: Iterable[str]) -> bool:
     """Return whether a text is written like 007, as codes are and numbers are not."""
-    return any(re.match(r"\s*[-+]?0\d", name) for name in names)
+    return re.search(r"(?:\A|\0)\s*[-+]?0\d", "\0".join(names)) is not None
 
 
 def encode_groups(groups: Any, X: Any, name: str = "groups") -> IntArray | None:

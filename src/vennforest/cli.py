@@ -8,6 +8,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
+from functools import partial
 
 import typer
 
@@ -37,8 +38,9 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # skrub makes a folder for data sets when it is imported, by default in the user's home.
     os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
+    said: set[str] = set()
     with warnings.catch_warnings():
-        warnings.showwarning = _print_warning  # type: ignore[assignment]
+        warnings.showwarning = partial(_print_warning, said)
         try:
             code = int(commands(args=arguments, standalone_mode=False) or 0)
             sys.stdout.flush()
@@ -65,8 +67,12 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
     return code
 
 
-def _print_warning(message: Warning | str, *_: object) -> None:
-    say(f"Warning: {' '.join(str(message).split())}")
+def _print_warning(said: set[str], message: Warning | str, *_: object) -> None:
+    """Print a warning, and add it to those that were said and are not said again."""
+    text = " ".join(str(message).split())
+    if text not in said:
+        said.add(text)
+        say(f"Warning: {text}")
 
 
 def _users_error(error: Exception) -> str | None:

@@ -374,6 +374,12 @@ def test_apply_and_check_refuse_what_apply_wrote(tmp_path, capsys):
     assert "calibrated already" in refused(capsys, *check, "-o", tmp_path / "c.html")
 
 
+def test_sql_of_a_table_says_what_it_needs(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("s,y\n1,2\n", encoding="utf-8")
+    message = refused(capsys, "sql", tmp_path / "t.csv")
+    assert "t.csv is not a calibrator: vennforest calibrate writes these" in message
+
+
 def test_sql_of_what_has_no_formula_is_refused_in_a_sentence(tmp_path, capsys):
     scores = np.random.default_rng(3).dirichlet(np.ones(3), 90)
     labels = np.array(["a", "b", "c"])[scores.argmax(axis=1)]

@@ -204,7 +204,8 @@ def test_names_cannot_steer_the_terminal(table, tmp_path, capsys, monkeypatch):
 
 def test_warnings_are_sentences(table, tmp_path, capsys, monkeypatch):
     def old(*_, **__):
-        warnings.warn("written with \x1b[31m1.0\nand so on", UserWarning, stacklevel=1)
+        for stacklevel in (1, 2):  # said once, wherever they come from
+            warnings.warn("written with \x1b[31m1.0\nand so on", UserWarning, stacklevel)
         raise InputError("refused")
 
     monkeypatch.setattr("vennforest.persistence.load", old)
@@ -212,3 +213,4 @@ def test_warnings_are_sentences(table, tmp_path, capsys, monkeypatch):
     err = capsys.readouterr().err
     assert_harmless(err)
     assert err.startswith("Warning: written with \\x1b[31m1.0 and so on\n") and ".py" not in err
+    assert err.count("Warning") == 1

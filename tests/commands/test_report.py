@@ -14,7 +14,7 @@ from support.commands import refused, run
 from support.report_data import calibrated, table_of
 from vennforest.commands import check
 from vennforest.commands.options import Check, Report
-from vennforest.commands.pages import millimetres_in, thresholds_in
+from vennforest.commands.pages import axes_in, millimetres_in, shares_in
 from vennforest.commands.report import next_commands
 from vennforest.decisions import threshold_for
 from vennforest.tables.target import split_target
@@ -325,7 +325,14 @@ def test_a_width_is_refused_before_anything_is_trained(tmp_path, capsys):
     assert not (tmp_path / "p.html").exists()
 
 
+@pytest.mark.parametrize("text", ["0", ".2,.1", "0,2", "0,.1,.2", "a,b"])
+def test_axes_have_two_ends_in_order(text):
+    assert axes_in("0, .2") == (0, 0.2)
+    with pytest.raises(ValueError, match="--figure-axes must be"):
+        axes_in(text)
+
+
 def test_thresholds_are_numbers():
-    assert thresholds_in(".02, 0.1") == [0.02, 0.1]
+    assert shares_in(".02, 0.1", "thresholds") == [0.02, 0.1]
     with pytest.raises(ValueError, match="--thresholds must be like"):
-        thresholds_in("low,high")
+        shares_in("low,high", "thresholds")

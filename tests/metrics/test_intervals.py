@@ -31,24 +31,22 @@ def test_interval_curve_refuses_what_does_not_fit(y, options, message):
 
 def test_interval_curve_orders_and_thins():
     rng = np.random.default_rng(3)
-    m = draw_intervals(rng, 1000, 2, ["no", "yes"])
-    scores, y = rng.random(1000).round(2), rng.choice(["no", "yes"], 1000)
-    curve = metrics.interval_curve(y, m, scores=scores)
-    order = np.argsort(scores, kind="stable")
-    np.testing.assert_array_equal(curve.x, scores[order])
-    assert curve.by_score
+    m = draw_intervals(rng, 400, 2, ["no", "yes"])
+    y = rng.choice(["no", "yes"], 400)
+    curve = metrics.interval_curve(y, m)
+    np.testing.assert_array_equal(curve.x, np.arange(1, 401))
     assert curve.event == "yes"
     assert curve.outcome.sum() == (y == "yes").sum()
     # Every object keeps its own bounds and label.
-    rows = {(s, a, b, label == "yes") for s, a, b, label in zip(scores, m.p0, m.p1, y, strict=True)}
-    drawn = zip(curve.x, curve.low, curve.high, curve.outcome == 1, strict=True)
-    assert set(drawn) == rows
+    rows = {(a, b, label == "yes") for a, b, label in zip(m.p0, m.p1, y, strict=True)}
+    assert set(zip(curve.low, curve.high, curve.outcome == 1, strict=True)) == rows
+    other = metrics.interval_curve(None, m, pos_label="no")
+    close(np.sort(other.low), np.sort(1 - m.p1))
+    m = draw_intervals(rng, 1000, 2, ["no", "yes"])
     thin = metrics.interval_curve(None, m)
     assert len(thin.x) == 400
     assert (thin.x[0], thin.x[-1], thin.n) == (1, 1000, 1000)
     assert (np.diff(thin.p) >= 0).all()
-    other = metrics.interval_curve(None, m, pos_label="no", scores=scores)
-    close(np.sort(other.low), np.sort(1 - m.p1))
     many = draw_intervals(rng, 50, 4)
     curve = metrics.interval_curve(many.labels(), many)
     assert curve.event == "predicted label"

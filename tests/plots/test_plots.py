@@ -126,23 +126,17 @@ def test_reliability_from_estimator(k):
     ReliabilityDisplay.from_estimator(model, X[y == 0], y[y == 0])
 
 
-@pytest.mark.parametrize(
-    ("n", "by_score", "labelled"),
-    [(1, True, False), (20, False, True), (3000, False, False), (3000, True, True)],
-)
-def test_intervals(n, by_score, labelled):
-    y, scores = draw_predictions(n)
-    y = y if labelled else None
-    scores = scores if by_score else None
-    display = IntervalDisplay.from_predictions(y, intervals(n), scores=scores)
-    curve = metrics.interval_curve(y, intervals(n), scores=scores)
+@pytest.mark.parametrize(("n", "labelled"), [(1, False), (20, True), (3000, False)])
+def test_intervals(n, labelled):
+    y = draw_predictions(n)[0] if labelled else None
+    display = IntervalDisplay.from_predictions(y, intervals(n))
+    curve = metrics.interval_curve(y, intervals(n))
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.x)
     np.testing.assert_array_equal(display.line_.get_ydata(), curve.p)
     assert display.ax_.get_ylabel() == "Probability of “yes”"
     assert ("It happened (top)" in texts(display.ax_)) == labelled
-    if not by_score:
-        shown = "400 of 3,000 shown" in display.ax_.get_xlabel().replace("\n", " ")
-        assert shown == (n == 3000)
+    shown = "400 of 3,000 shown" in display.ax_.get_xlabel().replace("\n", " ")
+    assert shown == (n == 3000)
     drawn(display.figure_)
 
 

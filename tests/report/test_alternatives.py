@@ -29,19 +29,19 @@ def evaluation():
 def test_models_are_trained_and_tested_on_the_folds_of_the_report(evaluation):
     X, y = linear_rows()
     predictions = evaluation.comparison.predictions
-    assert list(predictions.others) == ["", "logistic regression", BLEND]
+    assert list(predictions.compared) == ["", "logistic regression", BLEND]
     losses = evaluation.sections[0].frame["loss"]
     assert losses["forest"] == pytest.approx(evaluation.methods.loc["venn-abers", "log_loss"])
-    logistic = predictions.others["logistic regression"]
+    logistic = predictions.compared["logistic regression"]
     assert losses["logistic regression"] == pytest.approx(log_loss(y, logistic.p))
     # as by hand in the first fold, but for the small penalty's scale and imputation
     train, test = predictions.fold != 0, predictions.fold == 0
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X[train], y[train])
     p = model.predict_proba(X[test])
     assert np.abs(p - logistic.p[test]).mean() < 0.03
-    for other in predictions.others.values():
+    for other in predictions.compared.values():
         np.testing.assert_allclose(other.p.sum(axis=1), 1)
-    seconds = [other.seconds for other in predictions.others.values()]
+    seconds = [other.seconds for other in predictions.compared.values()]
     assert min(seconds) > 0 and seconds[-1] > sum(seconds[:-1])
 
 
@@ -60,7 +60,7 @@ def test_a_blend_that_gains_more_than_chance_is_recommended_with_its_price(evalu
 def test_without_others_nothing_is_compared():
     X, y = linear_rows(60)
     evaluation = evaluate(X, y, methods=["platt"], n_folds=2, n_trees=5)
-    assert not evaluation.sections and not evaluation.comparison.predictions.others
+    assert not evaluation.sections and not evaluation.comparison.predictions.compared
 
 
 class Refusing(DummyClassifier):
@@ -85,7 +85,7 @@ def test_a_gain_within_chance_is_no_advice():
     p = np.where(rows < 30, 0.99, 0.2)
     others = {name: MethodEstimates(np.column_stack([q, 1 - q]), seconds=1.0)
               for name, q in (("", np.full(40, 0.6)), (BLEND, p))}  # fmt: skip
-    predictions = Predictions(np.arange(2), codes, 0 * rows, rows, {}, others=others)
+    predictions = Predictions(np.arange(2), codes, 0 * rows, rows, {}, compared=others)
     section = models_section(predictions, "forest")
     assert section.frame.loc[BLEND, "gain"] > 0 and not section.advice
     assert section.sentences[0].endswith("beyond chance: none.")

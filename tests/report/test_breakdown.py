@@ -41,6 +41,17 @@ def test_levels_hold_what_was_observed(share):
     assert ends == pytest.approx([wilson.low, wilson.high])
 
 
+def test_a_part_is_tested_as_the_whole_table_is():
+    y, p, _ = calibrated(300, 5, share=0.3)
+    groups = np.repeat(np.arange(300), 4)
+    y, p, pvalues = np.repeat(y, 4), np.repeat(p**1.1, 4), []
+    for options in ({}, {"groups": groups}):
+        evaluation = check(y, p, positive="yes", by={"site": ["a"] * 1200}, **options)
+        pvalues += evaluation.subgroups["pvalue"].tolist()
+        assert pvalues[-1] == pytest.approx(evaluation.methods["pvalue"].iloc[0])
+    assert pvalues[0] < 0.05 < pvalues[1]
+
+
 def slow_interval(outcome, groups):
     """The formulas, group by group and row by row."""
     n, share = len(outcome), sum(outcome) / len(outcome)

@@ -1,6 +1,7 @@
 """Probabilities that exist already: given, or of a fitted model."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -9,6 +10,7 @@ from sklearn.metrics import precision_score, recall_score
 from support.report_data import calibrated, table_of
 from vennforest import CalibratedClassifier, Multiprobability, VennAbers
 from vennforest.report import check
+from vennforest.report.sections import segments_section
 
 
 def test_predictions_of_every_shape():
@@ -73,6 +75,22 @@ def test_a_fitted_model_is_judged_with_bounds_and_intervals(model):
         check(labels, model)
     plain = LogisticRegression().fit(*table_of(300, 7))
     assert list(check(labels, plain, X=new).comparison.measures) == ["model"]
+
+
+def test_equal_probabilities_stay_equal_where_every_class_has_a_column():
+    y, p, _ = calibrated(400, 3)
+    p = np.round(p, 1)
+    both = np.column_stack([1 - p + 1e-13 * (y == "yes"), p])
+    areas = [check(y, q, positive="yes").methods["auc"].iloc[0] for q in (both, p)]
+    assert areas[0] == areas[1]
+
+
+def test_segments_take_dates_by_year():
+    y, p, rng = calibrated(400, 3)
+    dates = rng.choice(["2024-03-01", "2024-05-01", "2025-01-31", "2026-07-04"], 400)
+    evaluation = check(y, p, positive="yes")
+    frame = segments_section(evaluation.comparison, pd.DataFrame({"opened": dates}), 0).frame
+    assert {"opened = 2024", "opened = 2025"} <= set(frame.index)
 
 
 def test_a_model_judged_on_its_own_rows_says_so(model):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from support.commands import run
 from support.report_data import calibrated, with_bounds
@@ -77,6 +78,14 @@ def test_the_same_numbers_give_the_same_files(evaluation, written, tmp_path):
     evaluation.to_figures(tmp_path, width=85)
     for file in FIGURE_FILES:
         assert (written / file).read_bytes() == (tmp_path / file).read_bytes()
+
+
+def test_the_ends_of_the_axes_are_those_that_are_given(evaluation):
+    for name, picture in [*pictures(evaluation, (0.1, 0.4)).items()][:2]:
+        ax = Figure(layout="constrained").subplots()
+        picture.paint(ax)
+        assert ax.get_xlim() == (0.1, 0.4) and ax.get_xscale() == "linear"
+        assert (ax.get_ylim() == (0.1, 0.4)) == (name == "calibration")
 
 
 def test_more_classes_have_no_decision_curve(tmp_path):

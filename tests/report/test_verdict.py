@@ -205,6 +205,17 @@ def test_given_models_are_shown_together():
     assert f"that of “{shown[1]}”" in recommendation(evaluation.comparison, evaluation.source)
 
 
+def test_the_reason_names_the_tolerance_where_it_left_out_a_better_ranking():
+    y, p, rng = calibrated(4000, 2, share=0.3)
+    given = {"off": p**1.15, "right": (p + rng.normal(0, 0.06, 4000)).clip(0.02, 0.98)}
+    for tolerance, limit in ((0.02, True), (0.3, False)):
+        evaluation = check(y, given, positive="yes", tolerance=tolerance)
+        auc = evaluation.methods.loc[["off", "right"], "auc"]
+        assert auc["off"] > auc["right"]
+        assert evaluation.verdict.method == ("right" if limit else "off")
+        assert ("within the tolerance" in evaluation.comparison.rule) == limit
+
+
 def test_the_figures_are_the_measures(cancer):
     m = cancer.comparison.best
     texts = [number for number, _ in cancer.verdict.figures]

@@ -74,7 +74,7 @@ def test_numbers_in_a_column_of_text_are_text_in_every_format():
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("[1]", r"got \[1\]"), ("a = 1", "types must be JSON of columns"), (None, "No such file")],
+    [("[1]", r"got \[1\]"), ("a = 1", "types must be JSON of columns"), (None, "there is no file")],
 )
 def test_files_of_types(tmp_path, content, message):
     types = {"price": "number", "a b": "date %d.%m.%Y", "é": "drop"}

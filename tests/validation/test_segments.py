@@ -106,6 +106,12 @@ def test_tables_without_a_fault_raise_an_alarm_in_five_of_a_hundred(n_group):
     assert alarms <= binom.ppf(1 - 1e-4, 1000, 0.05), seed
 
 
+def test_large_numbers_are_named_in_full():
+    loans = np.arange(5_000_001, 5_000_201)
+    names = segments(pd.DataFrame({"loan": loans}), loans % 2, np.full(200, 0.5), n_draws=9).index
+    assert "loan 5,000,001 to 5,000,040" in names
+
+
 def test_a_fault_is_named_in_words():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age": rng.integers(18, 90, 4000), "sales": rng.random(4000)})

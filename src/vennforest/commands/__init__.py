@@ -1,1 +1,1 @@
-"""Commands, one module each; `options` declares their options."""
+"""Commands: ``run_NAME`` of each; `options` declares them and their options."""

@@ -27,7 +27,7 @@ from vennforest.validation.update import TITLES, Choice, Update, gain_sentence, 
 INCREASING: dict[str, Literal[True, False, "auto"]] = {"yes": True, "no": False, "auto": "auto"}
 
 
-def run(options: Calibrate) -> None:
+def run_calibrate(options: Calibrate) -> None:
     """Fit a calibrator to scores of any system, write it as JSON, and print a summary."""
     start = time.perf_counter()
     if options.increasing is not None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._class_columns import CLASS_COLUMN, class_columns, labels_of_column, split_entry
@@ -47,14 +48,11 @@ from vennforest.report.sections import (
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]], dict[str, dict[str, str]]]
+Outcome = tuple[Evaluation, pd.DataFrame, list[list[str]], dict[str, dict[str, str]]]
 """An evaluation, its rows, the commands that follow it, and columns by method and label."""
 
 
-def run(options: Check) -> None:
+def run_check(options: Check) -> None:
     """Evaluate probabilities, write the page, and print its verdict."""
     if (options.data is None) != bool(options.probability):
         raise InputError(
@@ -104,9 +102,9 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     """Evaluate the probabilities in columns of a table."""
     if options.prior:
         raise InputError("--prior is for a model or a calibrator, whose class shares are known")
-    given, columns = list(options.probability or ()), [*map(str, table.X.columns)]
-    classes = _named_classes(given, np.unique(table.y))
-    named, names = zip(*(split_entry(entry, classes, columns) for entry in given), strict=True)
+    entries, columns = list(options.probability or ()), [*map(str, table.X.columns)]
+    classes = _named_classes(entries, np.unique(table.y))
+    named, names = zip(*(split_entry(entry, classes, columns) for entry in entries), strict=True)
     p = np.column_stack([numbers_in(table.X, name) for name in names])
     present = np.isfinite(p).all(axis=1)
     if not present.any():
@@ -123,7 +121,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     score_options: dict[str, list[str]] = {}
     columns_of_method: dict[str, dict[str, str]] = {}
     if k > 2 or sorted(named) == [[label] for label in classes]:
-        of_classes = class_columns(given, classes, "--probability", columns)
+        of_classes = class_columns(entries, classes, "--probability", columns)
         order = [names.index(name) for name in of_classes.names]
         predictions[UNNAMED_PREDICTIONS] = _with_bounds(p[:, order], X, classes)
         columns_of_method[UNNAMED_PREDICTIONS] = dict(zip(labels, of_classes.names, strict=True))
@@ -131,32 +129,34 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
             of_classes.entries[1 if k == 2 else 0 :]
         )
     else:
-        for entry, name, label_of_name, column in zip(given, names, named, p.T, strict=True):
+        for entry, name, label_of_name, column in zip(entries, names, named, p.T, strict=True):
             of_class = class_columns([entry], classes, "--probability", columns)
             hint = "."
             if not label_of_name:  # --positive is for columns that say no class
                 of_class = replace(of_class, of_first=options.positive == labels[0])
                 hint = "." if options.positive else "; --positive names another."
-            both = np.column_stack([1 - column, column][:: -1 if of_class.of_first else 1])
-            is_of_bounds = len(given) == 1 or CLASS_COLUMN.fullmatch(name)
-            predictions[name] = _with_bounds(both, X, classes) if is_of_bounds else both
+            both_columns = np.column_stack([1 - column, column][:: -1 if of_class.of_first else 1])
+            is_of_bounds = len(entries) == 1 or CLASS_COLUMN.fullmatch(name)
+            predictions[name] = (
+                both_columns if not is_of_bounds else _with_bounds(both_columns, X, classes)
+            )
             score_options[name] = _score_options(of_class.entries)
             label = labels[0 if of_class.of_first else 1]
             columns_of_method[name] = {label: name}
             table.notes.append(f"{name!r} is taken for the probability of {label!r}{hint}")
     arguments = common_arguments(options, table, values)
     evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
-    words = ["calibrate", options.shown(options.predictions), "-t", table.target]
+    words = ["calibrate", options.input_name(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
     words += options.form_words
     return evaluation, X, [words], columns_of_method
 
 
-def _named_classes(given: Sequence[str], labels: NDArray[Any]) -> list[Any]:
+def _named_classes(entries: Sequence[str], labels: NDArray[Any]) -> list[Any]:
     """Return the labels, and those without a row that columns such as ``p(c)`` name."""
     classes: list[Any] = labels.tolist()
-    forms = [CLASS_COLUMN.fullmatch(entry) for entry in given]
-    if len(given) <= max(2, len(classes)) or None in forms:
+    forms = [CLASS_COLUMN.fullmatch(entry) for entry in entries]
+    if len(entries) <= max(2, len(classes)) or None in forms:
         return classes
     names = [form["label"] for form in forms if form and not labels_of_column(form[0], classes)]
     try:
@@ -226,7 +226,7 @@ def _judge_model(
     options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
 ) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
-    path, data, target = options.predictions, options.shown(options.data), ["-t", table.target]
+    path, data, target = options.predictions, options.input_name(options.data), ["-t", table.target]
     if model is None:
         file = read_calibrator(path, options.scores, table=[*map(str, table.X.columns)])
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
@@ -238,11 +238,8 @@ def _judge_model(
         options_of_predict = [w for entry in options.prior or () for w in ("--prior", entry)]
         options_of_predict += [w for name in options.trusted or () for w in ("--trust", name)]
         options_of_predict += options.form_words
-        words = ["predict", options.shown(path), data, "--keep", "-o", "scored.csv"]
-        commands = [
-            [*words, *options_of_predict],
-            ["calibrate", "scored.csv", *target, *scores],
-        ]
+        words = ["predict", options.input_name(path), data, "--keep", "-o", "scored.csv"]
+        commands = [[*words, *options_of_predict], ["calibrate", "scored.csv", *target, *scores]]
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):

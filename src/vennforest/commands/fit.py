@@ -28,7 +28,7 @@ from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types, texts_of
 
 
-def run(options: Fit) -> None:
+def run_fit(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
     with progress_bar("Training"):

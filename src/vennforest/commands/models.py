@@ -228,7 +228,13 @@ def read_document(
     path: Path, text: str | None = None
 ) -> tuple[Calibrator, ClassColumns | None, dict[str, Any]]:
     """Return the calibrator in a JSON file or in its ``text``, its columns and other entries."""
-    text = path.read_text(encoding="utf-8", errors="replace") if text is None else text
+    if text is None:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if not is_calibrator_file(path):
+            raise InputError(
+                f"{path} is not a calibrator: vennforest calibrate writes these, from scores such "
+                "as the probabilities that predict writes for a model"
+            )
     try:
         calibrator, document = from_json(text), json.loads(text)
     except InputError as error:
@@ -250,15 +256,17 @@ def read_calibrator(
     classes = calibrator.classes_.tolist()
     if noted is not None and not scores:
         return CalibratorFile(calibrator, noted, entries)
-    known = {} if noted is None else {name: label for label, name in noted.by_label.items()}
-    columns = class_columns(scores or (), classes, "--score", table, known)
+    noted_labels = {} if noted is None else {name: label for label, name in noted.by_label.items()}
+    columns = class_columns(scores or (), classes, "--score", table, noted_labels)
     if calibrator.on_ == "logit" and noted and len(columns.names) < len(noted.names):
         raise InputError(
             f"--score must name both columns of logits, as {path} was calibrated on "
             f"{listed(noted.names, 2)}, got {columns.names[0]!r} alone"
         )
     name = columns.names[0]
-    is_unnamed = name in (scores or ()) and not (name in known or labels_of_column(name, classes))
+    is_unnamed = name in (scores or ()) and not (
+        name in noted_labels or labels_of_column(name, classes)
+    )
     if noted is not None and noted.of_first and is_unnamed:
         raise InputError(
             f"--score must say of which class {name!r} is, as LABEL=COLUMN: "

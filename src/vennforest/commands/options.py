@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import (
-    Input,
-    Output,
-    check_files,
-    is_standard,
-    local_copy,
-    marked,
-    url_of,
-)
+from vennforest._files import Input, Output, check_files, is_standard, local_copy, marked, url_of
 from vennforest._messages import InputError, UnknownNameError, listed
 from vennforest._program import __version__
 from vennforest.commands.terminal import leave_stdout, streams_of
@@ -113,6 +105,9 @@ Figures = Annotated[
 FigureWidth = Annotated[
     Text, option("Width of the figures: mm, cm or in.", metavar="85mm", default=False)
 ]
+FigureAxes = Annotated[
+    Text, option("Ends of the axes of the figures.", metavar="0,.2", default=False)
+]
 MethodsText = Annotated[
     Path | None,
     option("Methods and results, for a paper.", metavar="FILE.md", default=False),
@@ -193,7 +188,7 @@ class Options:
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
     row_counts: dict[Path, int] = field(init=False, default_factory=dict)
 
-    def shown(self, path: Path | None) -> str:
+    def input_name(self, path: Path | None) -> str:
         """Return an input as it was given: the address of a local copy."""
         return self.addresses.get(path, str(path)) if path is not None else ""
 
@@ -237,7 +232,7 @@ OptionsType = TypeVar("OptionsType", bound=Options)
 def command(cls: type[OptionsType]) -> type[OptionsType]:
     """Make a class of options a dataclass, and register the command of the same name.
 
-    The command calls ``run`` of its module with the options. Addresses of input files are
+    The command calls ``run_NAME`` of its module with the options. Addresses of input files are
     replaced by the paths of local copies.
     """
     options = dataclass(frozen=True)(cls)
@@ -246,7 +241,9 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
     def run(**arguments: Any) -> None:
         parsed = options(**arguments)
         check_files(parsed)
-        work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
+        module = "calibrators" if name in ("apply", "sql", "show") else name
+        work: Callable[[Options], None]
+        work = getattr(import_module(f"vennforest.commands.{module}"), f"run_{name}")
         with ExitStack() as stack:
             paths = {}
             addresses = {}
@@ -284,7 +281,7 @@ def _other_sheets(options: Options) -> str:
         if len(sheets) > 1 and sheet in sheets:
             sheets.remove(sheet)
             return (
-                f" (in the sheet {sheet!r} of {options.shown(path)}, which has also "
+                f" (in the sheet {sheet!r} of {options.input_name(path)}, which has also "
                 f"{listed(sheets, 8)}: choose one with --sheet)"
             )
     return ""
@@ -349,6 +346,7 @@ class Report(TableOptions):
     output: Page = Path("report.html")
     figures: Figures = None
     figure_width: FigureWidth = None
+    figure_axes: FigureAxes = None
     text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
@@ -394,6 +392,7 @@ class Check(TableOptions):
     output: Page = Path("check.html")
     figures: Figures = None
     figure_width: FigureWidth = None
+    figure_axes: FigureAxes = None
     text: MethodsText = None
     probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
         None

@@ -8,8 +8,9 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import typer
 
 from vennforest._files import Input, marked, shown_path, write_text
@@ -22,9 +23,6 @@ from vennforest.report.words import line_findings
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def split_table(
@@ -54,25 +52,25 @@ def dividing_columns(
     path: Path | None,
     frame: pd.DataFrame,
     groups: Iterable[str | None],
-    others: Iterable[str] = (),
+    of_values: Iterable[str] = (),
     types: Mapping[str, str] = {},
 ) -> pd.DataFrame:
     """Return the columns that divide the rows of a table into groups, sites, grades or parts.
 
-    Text of ``groups`` stands as in the file. ``others`` may be numbers, unless one of them has
+    Text of ``groups`` stands as in the file. ``of_values`` may be numbers, unless one of them has
     leading zeros. Columns of declared ``types`` are read as declared.
     """
     of_groups = [name for name in groups if name is not None]
-    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *others]))
+    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *of_values]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     frame = read_declared(frame[names], declared)
     if path is None or not names:
         return frame
-    written = TableFile(path, options.form).read(names, names=names).where(frame.notna())
+    texts = TableFile(path, options.form).read(names, names=names).where(frame.notna())
     are_text = {
-        n for n in names if n in of_groups or has_leading_zeros(map(str, written[n].dropna()))
+        n for n in names if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
     }
-    return written.assign(**{name: frame[name] for name in set(names) - are_text | {*declared}})
+    return texts.assign(**{name: frame[name] for name in set(names) - are_text | {*declared}})
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:
@@ -95,19 +93,27 @@ def common_arguments(
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
         "tolerance": None if options.tolerance is None else options.tolerance / 100,
-        "thresholds": thresholds_in(options.thresholds),
+        "thresholds": shares_in(options.thresholds, "thresholds"),
         "name": table.name,
         "target": table.target,
         "notes": table.notes,
     }
 
 
-def thresholds_in(text: str | None) -> list[float] | None:
-    """Return the thresholds in text such as ``.02,.05``; None without."""
+def shares_in(text: str | None, name: str) -> list[float] | None:
+    """Return the numbers in the text of an option, such as ``.02,.05``; None without."""
     try:
         return None if text is None else [float(part) for part in names_in(text)]
     except ValueError:
-        raise InputError(f"--thresholds must be like .02,.05,.1, got {text!r}") from None
+        raise InputError(f"--{name} must be like .02,.05, got {text!r}") from None
+
+
+def axes_in(text: str | None) -> tuple[float, float] | None:
+    """Return the ends of axes in text such as ``0,.2``; None without."""
+    ends = shares_in(text, "figure-axes")
+    if ends is None or (len(ends) == 2 and 0 <= ends[0] < ends[1] <= 1):
+        return None if ends is None else (ends[0], ends[1])
+    raise InputError(f"--figure-axes must be two ends from 0 to 1, such as 0,.2, got {text!r}")
 
 
 def millimetres_in(text: str | None) -> float | None:
@@ -124,10 +130,12 @@ def millimetres_in(text: str | None) -> float | None:
 def check_page_options(options: Report | Check) -> list[str]:
     """Return the names in ``--fail-on``; raise an error for others and for parts not asked for.
 
-    The width of figures is checked too, before anything is trained or written.
+    The look of figures is checked too, before anything is trained or written.
     """
-    if millimetres_in(options.figure_width) is not None and options.figures is None:
-        raise InputError("--figure-width must be used with --figures, got none")
+    look = {"width": millimetres_in(options.figure_width), "axes": axes_in(options.figure_axes)}
+    for name, value in look.items():
+        if value is not None and options.figures is None:
+            raise InputError(f"--figure-{name} must be used with --figures, got none")
     names = names_in(options.fail_on)
     allowed = ["miscalibrated", "oe"]
     allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
@@ -167,7 +175,11 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
         if isinstance(path, Path) and path.is_file():
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            file_of = {"path": options.shown(path), "bytes": path.stat().st_size, "sha256": digest}
+            file_of = {
+                "path": options.input_name(path),
+                "bytes": path.stat().st_size,
+                "sha256": digest,
+            }
             if path in options.row_counts:
                 file_of["rows"] = options.row_counts[path]
             files.append(file_of)
@@ -190,7 +202,8 @@ def write_page(
     advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
-        evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width))
+        look: Any = {"limits": axes_in(options.figure_axes)}
+        evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width), **look)
     if options.text is not None:
         write_text(options.text, evaluation.to_text())
     output = shown_path(options.output)

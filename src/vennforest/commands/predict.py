@@ -22,7 +22,7 @@ from vennforest.tables.files import TableFile, output_format, table_as_text, tab
 ROWS_PREDICTED_AT_ONCE = 20_000
 
 
-def run(options: Predict) -> None:
+def run_predict(options: Predict) -> None:
     """Write predictions for the rows of a table, and print the number of rows."""
     model = with_shares(read_model(options.model, options.trusted), options.prior)
     table, carried = TableFile(options.data, options.form), list(options.carried or ())

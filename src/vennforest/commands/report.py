@@ -33,7 +33,7 @@ OTHER_ESTIMATORS = BLENDED[1:]
 """Estimators beside the default one, where ``--estimator`` names none."""
 
 
-def run(options: Report) -> None:
+def run_report(options: Report) -> None:
     """Compare calibration methods, write the page, and print its verdict."""
     if (options.data is None) == (options.example is None):
         raise InputError("name a file or an example with --example, and not both")
@@ -130,7 +130,7 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
         return []
     words = [
         "report" if is_check else "fit",
-        options.shown(options.data),
+        options.input_name(options.data),
         "-t",
         evaluation.source.target,
     ]

@@ -39,7 +39,7 @@ from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.files import find_name
 
 
-def run(options: Watch) -> None:
+def run_watch(options: Watch) -> None:
     """Monitor new rows, print the verdict, and write the page and the monitor."""
     if options.fail_on not in (None, "alarm"):
         raise InputError(f"--fail-on must be alarm, got {options.fail_on!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._files import refuse_special
+from vennforest._files import read_json
 from vennforest._messages import shown
 from vennforest._validation import FloatArray, InputError, IntArray
 
@@ -66,7 +65,7 @@ class CostMatrix:
                 )
             return source
         if isinstance(source, str | Path):
-            source = parse_costs(source)
+            source = read_json(source, "costs", COSTS_FORM)
         decisions = names
         if isinstance(source, dict):
             decisions, source = _from_dict(source, names)
@@ -91,24 +90,6 @@ class CostMatrix:
     def paid(self, decisions: IntArray, codes: IntArray) -> FloatArray:
         """Return the cost of each decision (n,), given the observed classes (n,)."""
         return np.asarray(self.costs[codes, decisions])
-
-
-def parse_costs(source: str | Path) -> Any:
-    """Return the parsed content of JSON text or of a JSON file."""
-    text = str(source)
-    if isinstance(source, Path) or not text.lstrip().startswith(("{", "[")):
-        path = Path(source)
-        try:
-            refuse_special(path)
-            text = path.read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            raise InputError(f"costs must be {COSTS_FORM}, and there is no file {path}") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"the costs in {path} cannot be read as text: {error}") from None
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"costs must be {COSTS_FORM}, got JSON with a fault: {error}") from None
 
 
 def _from_dict(

@@ -1,4 +1,4 @@
-"""Confidence intervals of shares, and bounds sorted by score or probability."""
+"""Confidence intervals of shares, and bounds sorted by probability."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from vennforest._validation import FloatArray, IntArray, class_index, encode_lab
 from vennforest.multiprobability import Multiprobability
 from vennforest.scores import check_scores
 
-MAX_POINTS_BY_SCORE, MAX_POINTS_BY_PROBABILITY = 2000, 400
-"""Maximum numbers of objects in a curve."""
+MAX_POINTS = 400
+"""Maximum number of objects in a curve."""
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalCurve:
-    """Bounds and intervals of one event, sorted by score or by probability.
+    """Bounds and intervals of one event, sorted by probability.
 
     Attributes
     ----------
     x : ndarray of shape (m,)
-        Score of each object, or its rank from 1 to n; non-decreasing.
+        Rank of each object, from 1 to n; increasing.
     low, high, p : ndarray of shape (m,)
         Lower and upper probability, and the merged probability.
     outcome : ndarray of shape (m,), or None
@@ -37,8 +37,6 @@ class IntervalCurve:
         Label of the class, or ``"predicted label"``.
     n : int
         Number of objects, m of which are in the curve.
-    by_score : bool
-        Whether ``x`` contains scores.
     confidence : tuple of two ndarrays of shape (m,), or None
         Lower and upper ends of the confidence intervals.
     level : float or None
@@ -52,7 +50,6 @@ class IntervalCurve:
     outcome: FloatArray | None
     event: str
     n: int
-    by_score: bool
     confidence: tuple[FloatArray, FloatArray] | None = None
     level: float | None = None
 
@@ -61,14 +58,13 @@ def interval_curve(
     y: ArrayLike | None,
     m: Multiprobability,
     *,
-    scores: ArrayLike | None = None,
     p: FloatArray | None = None,
     confidence: Any = None,
     pos_label: Any = None,
 ) -> IntervalCurve:
-    """Return bounds and intervals of one class, sorted by score or by probability.
+    """Return bounds and intervals of one class, sorted by probability.
 
-    Of more than 2,000 objects sorted by score, or 400 by probability, evenly spaced ones are kept.
+    Of more than 400 objects, evenly spaced ones are kept.
 
     Parameters
     ----------
@@ -76,8 +72,6 @@ def interval_curve(
         The observed labels, if they are known.
     m : Multiprobability
         Lower and upper probabilities of n objects.
-    scores : array-like of shape (n,), optional
-        Scores to sort by; by default objects are sorted by probability.
     p : ndarray of shape (n, k), optional
         Merged probabilities; by default the middle of the bounds.
     confidence : ConfidenceIntervals, optional
@@ -87,7 +81,6 @@ def interval_curve(
     """
     if not isinstance(m, Multiprobability) or not len(m):
         raise ValueError(f"m must be a Multiprobability of at least one object, got {shown(m)}")
-    max_points = MAX_POINTS_BY_PROBABILITY if scores is None else MAX_POINTS_BY_SCORE
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
@@ -105,17 +98,9 @@ def interval_curve(
         np.take_along_axis(table, column[:, None], axis=1)[:, 0]
         for table in (m.lower, m.upper, middle)
     )
-    if scores is None:
-        order, x = np.lexsort((high, low, middle)), np.arange(1.0, len(m) + 1)
-    else:
-        values = check_scores(scores)
-        check_consistent_length(m.lower, values)
-        if values.ndim != 1:
-            raise ValueError(f"scores must have shape (n,) to sort by, got {values.shape}")
-        order = np.lexsort((middle, values))
-        x = values[order]
-    if len(m) > max_points:
-        points = np.linspace(0, len(m) - 1, max_points).round().astype(np.intp)
+    order, x = np.lexsort((high, low, middle)), np.arange(1.0, len(m) + 1)
+    if len(m) > MAX_POINTS:
+        points = np.linspace(0, len(m) - 1, MAX_POINTS).round().astype(np.intp)
         order, x = order[points], x[points]
     ends = None
     if confidence is not None:
@@ -132,7 +117,6 @@ def interval_curve(
         None if outcome is None else outcome[order],
         event,
         len(m),
-        scores is not None,
         ends,
         None if confidence is None else confidence.level,
     )

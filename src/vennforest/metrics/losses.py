@@ -62,10 +62,8 @@ def loss_intervals(
     ----------
     y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``.
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows, each of which the intervals treat as one observation.
-    level : float
-        Confidence level of the intervals, in (0, 1).
+    groups, level
+        As in ``calibration_line``.
 
     Notes
     -----

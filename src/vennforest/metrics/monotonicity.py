@@ -78,24 +78,24 @@ def falling_frequency(
 def _fall(scores: FloatArray, outcome: FloatArray, groups: IntArray | None) -> FallingFrequency:
     n, n_events = len(scores), int(outcome.sum())
     n_cells = min(min(n_events, n - n_events) // MIN_CELL_EVENTS, MAX_CELLS)
-    values, place, count = np.unique(scores, return_inverse=True, return_counts=True)
+    values, level, count = np.unique(scores, return_inverse=True, return_counts=True)
     rank = (np.cumsum(count) - count / 2) / n
     cell = np.unique((n_cells * rank).astype(np.intp), return_inverse=True)[1]
-    total = np.bincount(cell[place])
-    events = np.bincount(cell[place], outcome)
+    total = np.bincount(cell[level])
+    events = np.bincount(cell[level], outcome)
     free = events / total
     regression = isotonic_regression(free, weights=total)
     fit = regression.x.clip(0, 1)
     ratios = 2 * total * (rel_entr(free, fit) + rel_entr(1 - free, 1 - fit))
     effect = 1.0
     if groups is not None:
-        expected = fit[cell[place]]
+        expected = fit[cell[level]]
         correlation = intragroup_correlation(outcome, expected, groups)
         if correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS:
             return FallingFrequency(1.0, 0, *np.full(4, np.nan))
-        pairs = np.unique(groups * len(total) + cell[place], return_inverse=True)[1]
-        ones, independent = np.ones((n, 1)), float((expected * (1 - expected)).sum())
-        effect = float(variance_of_sums(ones, expected, pairs, correlation)[0, 0]) / independent
+        pairs = np.unique(groups * len(total) + cell[level], return_inverse=True)[1]
+        constant, independent = np.ones((n, 1)), float((expected * (1 - expected)).sum())
+        effect = float(variance_of_sums(constant, expected, pairs, correlation)[0, 0]) / independent
     # The part of the block in which the frequencies of two parts differ most.
     block = regression.blocks[np.argmax(np.add.reduceat(ratios, regression.blocks[:-1])) :][:2]
     inner = slice(*block)

@@ -137,12 +137,14 @@ def auc_difference(
         Other probabilities of the same rows.
     """
     check_inside(level, "level")
-    both = [check_estimates(y, values, None, classes, pos_label) for values in (p, versus)]
-    first = both[0]
+    pair = [check_estimates(y, values, None, classes, pos_label) for values in (p, versus)]
+    first = pair[0]
     counts = np.bincount(first.codes, minlength=first.p.shape[1])
     if (counts > 0).sum() < 2:
         return AucDifference(np.nan, np.nan, np.nan, np.nan, level)
-    (area, influence), (area_versus, of_versus) = (_influence(each, counts) for each in both)
+    (area, influence), (area_versus, of_versus) = (
+        _influence(estimates, counts) for estimates in pair
+    )
     group = group_numbers(groups, p)
     error = _variance_of_mean(influence - of_versus, first, counts, group) ** 0.5
     difference, margin = area - area_versus, float(ndtri((1 + level) / 2)) * error

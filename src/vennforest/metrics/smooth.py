@@ -124,19 +124,18 @@ def calibration_distances(
     ----------
     y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``.
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows, which the bootstrap draws whole.
-    level : float
-        Confidence level of the intervals, in (0, 1).
+    groups, level
+        As in ``calibration_line``. The bootstrap draws whole groups.
     n_draws, random_state : int
         Number of bootstrap samples, and their seed.
 
     Notes
     -----
     Austin & Steyerberg (2019), Statistics in Medicine 38, 4051-4065, with the curve of
-    `reliability_curve`. Intervals are of bootstrap percentiles. A distance cannot be negative, so
-    of calibrated probabilities they lie above 0 too. Rows whose p is 0 or 1 are left out, and
-    all numbers are NaN if the curve has no maximum of the likelihood.
+    `reliability_curve`. Intervals are of bootstrap percentiles, and of the distance itself, which
+    may be below them: it cannot be negative, so of calibrated probabilities they lie above 0 too.
+    Rows whose p is 0 or 1 are left out, and all numbers are NaN if the curve has no maximum of the
+    likelihood.
     """
     check_inside(level, "level")
     check_count(n_draws, "n_draws")
@@ -154,16 +153,17 @@ def calibration_distances(
         of_cell = np.bincount(cell, weights=weight * estimate) / np.bincount(cell, weights=weight)
         rng = np.random.default_rng(random_state)
         for draw in draws:
-            drawn = weight * rng.multinomial(len(units), np.full(len(units), 1 / len(units)))[unit]
+            times = weight * rng.multinomial(len(units), np.full(len(units), 1 / len(units)))[unit]
             corner = 2 * cell + (outcome > 0)
-            sums = np.bincount(corner, weights=drawn, minlength=2 * cells).astype(np.float64)
-            both, outcomes = np.repeat(of_cell, 2), np.tile([0.0, 1.0], cells)
-            draw[:] = _distances_to_curve(both[sums > 0], outcomes[sums > 0], sums[sums > 0])
+            sums = np.bincount(corner, weights=times, minlength=2 * cells).astype(np.float64)
+            p_of_corner, outcomes = np.repeat(of_cell, 2), np.tile([0.0, 1.0], cells)
+            draw[:] = _distances_to_curve(p_of_corner[sums > 0], outcomes[sums > 0], sums[sums > 0])
     else:
         draws[:] = np.nan
     draws = draws[np.isfinite(draws).all(axis=1)]
     tails = (1 - level) / 2, (1 + level) / 2
     ends = np.quantile(draws, tails, axis=0) if len(draws) else np.full((2, 4), np.nan)
+    ends = np.stack([np.minimum(ends[0], of_rows), np.maximum(ends[1], of_rows)])
     return CalibrationDistances(
         *(IntervalEstimate(*map(float, values)) for values in zip(of_rows, *ends, strict=True))
     )

@@ -3,7 +3,4 @@
 from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.monitor import Monitor
 
-__all__ = [
-    "Change",
-    "Monitor",
-]
+__all__ = ["Change", "Monitor"]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
+from vennforest._messages import plain_number
 from vennforest._validation import is_missing
 
 MIN_ROWS_A_SIDE = 30
@@ -69,7 +70,7 @@ def _number_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
     texts = []
     for side in (slice(row), slice(row, None)):
         present = values[side][~missing[side]]
-        text = f"median {np.median(present):.4g}" if len(present) else "–"
+        text = f"median {plain_number(np.median(present), 4)}" if len(present) else "–"
         texts.append(text + (f", {missing[side].mean():.0%} missing" if missing.any() else ""))
     return ColumnChange(name, float(test.statistic), float(test.pvalue), *texts)
 

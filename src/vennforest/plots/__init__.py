@@ -3,7 +3,4 @@
 from vennforest.plots.intervals import IntervalDisplay
 from vennforest.plots.reliability import ReliabilityDisplay
 
-__all__ = [
-    "IntervalDisplay",
-    "ReliabilityDisplay",
-]
+__all__ = ["IntervalDisplay", "ReliabilityDisplay"]

@@ -101,6 +101,10 @@ def legend(ax: Axes, entries: Sequence[tuple[str, Artist]], title: str, points: 
             return
     box = ax.legend(lines, names, loc="lower left", bbox_to_anchor=(-0.02, 1.0), **look)
     box.set_frame_on(False)
+    root.draw_without_rendering()
+    frame = ax.get_window_extent()
+    if box.get_window_extent().x1 > root.bbox.x1:  # a narrow figure: from its left edge
+        box.set_bbox_to_anchor(((root.bbox.x0 - frame.x0) / frame.width, 1.0), ax.transAxes)
     for _ in range(2):  # what is below the axes shrinks with them: the layout converges
         root.draw_without_rendering()
     ax.set_title(title, pad=6 + 72 * box.get_window_extent().height / root.dpi if title else None)

@@ -1,4 +1,4 @@
-"""Probabilities with bounds and confidence intervals, against the score or object by object."""
+"""Probabilities with bounds and confidence intervals, object by object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_SINGLE_BARS = 80
 
 
 class IntervalDisplay:
-    """Probabilities with Venn–Abers bounds and confidence intervals, by score or by probability.
+    """Probabilities with Venn–Abers bounds and confidence intervals, sorted by probability.
 
     Bounds are thick, confidence intervals thin: the bounds show the effect of one more label, the
     confidence interval the uncertainty of the frequency among cases with such a score.
@@ -58,7 +58,6 @@ class IntervalDisplay:
         y: ArrayLike | None,
         m: Multiprobability,
         *,
-        scores: ArrayLike | None = None,
         confidence: ConfidenceIntervals | None = None,
         ax: Axes | None = None,
         title: str | None = None,
@@ -73,8 +72,6 @@ class IntervalDisplay:
             where it did not.
         m : Multiprobability
             Lower and upper probabilities of n objects.
-        scores : array-like of shape (n,), optional
-            Values of the horizontal axis; by default the ranks of the probabilities.
         confidence : ConfidenceIntervals, optional
             Confidence intervals of the same objects, from ``predict_confidence``.
         ax, title, **options
@@ -86,7 +83,7 @@ class IntervalDisplay:
         ValueError
             For the same reasons as ``interval_curve``.
         """
-        curve = interval_curve(y, m, scores=scores, confidence=confidence, **options)
+        curve = interval_curve(y, m, confidence=confidence, **options)
         return cls(curve).plot(ax=ax, title=title)
 
     @classmethod
@@ -116,9 +113,11 @@ class IntervalDisplay:
         self.confidence_, width, name = None, (2.2 if as_bars else 0.9), "Lower to upper"
         if curve.confidence is not None:
             level = f"{100 * (curve.level or 0):g}% confidence interval"
-            self.confidence_ = self._draw_ends(*curve.confidence, COLOURS[2], 0.9, 0.6, level)
+            look: dict[str, Any] = {"color": COLOURS[2], "alpha": 0.6, "label": level}
+            self.confidence_ = ax.vlines(curve.x, *curve.confidence, linewidth=0.9, **look)
             width, name = (4.5 if as_bars else 1.8), "Venn–Abers bounds"
-        self.bounds_ = self._draw_ends(curve.low, curve.high, COLOURS[0], width, 0.7, name)
+        look = {"color": COLOURS[0], "alpha": 0.7, "label": name}
+        self.bounds_ = ax.vlines(curve.x, curve.low, curve.high, linewidth=width, **look)
         self.line_ = ax.plot(
             curve.x,
             curve.p,
@@ -132,11 +131,9 @@ class IntervalDisplay:
             self._draw_outcomes(curve.outcome)
         is_of_label = curve.event == "predicted label"
         event_name = "the predicted label" if is_of_label else f"“{short(curve.event)}”"
-        x_label = "Score"
-        if not curve.by_score:
-            subset = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
-            x_label = wrapped(ax, f"Rows, sorted by probability{subset}")
-            ax.xaxis.set_major_formatter("{x:,.0f}")
+        subset = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
+        x_label = wrapped(ax, f"Rows, sorted by probability{subset}")
+        ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.set(
             xlabel=x_label, ylabel=wrapped(ax, f"Probability of {event_name}"), ylim=(-0.06, 1.06)
         )
@@ -148,24 +145,6 @@ class IntervalDisplay:
         points = np.column_stack([np.tile(curve.x, len(y)), y.ravel()])
         legend(ax, list(zip(labels, handles, strict=True)), title or "", points)
         return self
-
-    def _draw_ends(
-        self,
-        low: FloatArray,
-        high: FloatArray,
-        color: str,
-        width: float,
-        alpha: float,
-        label: str,
-    ) -> Collection:
-        """Draw a bar for each object, or a band if there are many scores."""
-        curve, ax = self.curve, self.ax_
-        look: dict[str, Any] = {"color": color, "label": label}
-        if len(curve.x) <= MAX_SINGLE_BARS or not curve.by_score:
-            return ax.vlines(curve.x, low, high, linewidth=width, alpha=alpha, **look)
-        for end in (low, high):
-            ax.plot(curve.x, end, color=color, linewidth=0.7, alpha=0.8)
-        return ax.fill_between(curve.x, low, high, alpha=alpha / 2, linewidth=0, **look)
 
     def _draw_outcomes(self, outcome: FloatArray) -> None:
         alpha = 1.0 if len(self.curve.x) <= MAX_SINGLE_BARS else 0.5

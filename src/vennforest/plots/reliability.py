@@ -136,6 +136,7 @@ class ReliabilityDisplay:
         histogram: bool = True,
         title: str | None = None,
         log: bool = False,
+        limits: tuple[float, float] | None = None,
     ) -> Self:
         """Draw the reliability diagram.
 
@@ -151,12 +152,15 @@ class ReliabilityDisplay:
             Title; by default the name of the method if there is only one.
         log : bool
             Whether both axes are logarithmic, for a rare event; shares of 0 are at the lower edge.
+        limits : (float, float), optional
+            Where both axes begin and end, by default so that they contain all groups of rows;
+            above 0 where they are logarithmic.
         """
         width = 5.2 if len(self.curves) < MAX_NAMES_INSIDE else 8.4
         self.ax_ = ax = new_axes((width, 6.0 if histogram else 5.0)) if ax is None else ax
         self.figure_ = ax.figure
         first = next(iter(self.curves.values()))
-        low, high = self._limits(log)
+        low, high = self._limits(log) if limits is None else limits
         ideal = ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":")[0]
         self.lines_ = []
         for i, (key, curve) in enumerate(self.curves.items()):

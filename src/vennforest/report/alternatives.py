@@ -43,33 +43,33 @@ def predict_by_others(
         return {}
     X, y, groups = training
     fitted = {"": model}
-    others = {"": MethodEstimates(model.predict_proba(X_new), seconds=seconds)}
+    estimates = {"": MethodEstimates(model.predict_proba(X_new), seconds=seconds)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, classifier in list(classifiers.items()):
             start = perf_counter()
             try:
-                other = _with_classifier(model, classifier).fit(X, y, **groups)
-                of_other = perf_counter() - start
-                others[name] = MethodEstimates(other.predict_proba(X_new), seconds=of_other)
-                fitted[name] = other
+                compared = _with_classifier(model, classifier).fit(X, y, **groups)
+                time = perf_counter() - start
+                estimates[name] = MethodEstimates(compared.predict_proba(X_new), seconds=time)
+                fitted[name] = compared
             except Exception as error:  # the report is about another model
                 del classifiers[name]
                 notes.append(f"The {name} is not compared: {one_line(error)}.")
         if len(fitted) > 1:
             start = perf_counter()
             blend = blend_classifiers(fitted, X, y)
-            total = perf_counter() - start + sum(other.seconds for other in others.values())
-            others[BLEND] = MethodEstimates(blend.predict_proba(X_new), seconds=total)
-    return others
+            total = perf_counter() - start + sum(e.seconds for e in estimates.values())
+            estimates[BLEND] = MethodEstimates(blend.predict_proba(X_new), seconds=total)
+    return estimates
 
 
 def _with_classifier(model: CalibratedClassifier, classifier: Any) -> CalibratedClassifier:
     """Return an unfitted model with another classifier behind the same transformers."""
     if isinstance(model.estimator, Pipeline):
         classifier = Pipeline([*model.estimator.steps[:-1], ("classifier", classifier)])
-    other: CalibratedClassifier = clone(model)
-    return other.set_params(estimator=clone(classifier))
+    copy: CalibratedClassifier = clone(model)
+    return copy.set_params(estimator=clone(classifier))
 
 
 def models_section(predictions: Predictions, noun: str) -> Section:
@@ -77,7 +77,7 @@ def models_section(predictions: Predictions, noun: str) -> Section:
 
     Its advice is the blend where that gains more than chance.
     """
-    models = {name or noun: model for name, model in predictions.others.items()}
+    models = {name or noun: model for name, model in predictions.compared.items()}
     losses = {name: log_losses(model.p, predictions.codes) for name, model in models.items()}
     loss = "log loss"
     if not all(np.isfinite(values).all() for values in losses.values()):

@@ -10,21 +10,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest._validation import (
-    InputError,
-    IntArray,
-    group_names,
-    has_leading_zeros,
-    is_missing,
-)
+from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import auc_interval, decision_curve, threshold_table
 from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.losses import squared_losses
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.measures import CALIBRATION_TESTS, Event, Predictions
-from vennforest.report.splits import moments
+from vennforest.report.measures import (
+    Event,
+    Predictions,
+    calibration_pvalue,
+    correlation_in_groups,
+)
+from vennforest.report.splits import dates_in
 
 LEVEL_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 RARE_LEVEL_EDGES = (
@@ -125,10 +124,12 @@ def subgroups(
     """Return calibration and errors of each part of the rows, by each column.
 
     The index is column and part. ``period`` is "week" … "year" for dates, else ""; ``adjusted`` are
-    the p-values of calibration, adjusted for all parts (Holm 1979), NaN below 20 rows.
+    the p-values of calibration, adjusted for all parts (Holm 1979), NaN below 20 rows,
+    or ten groups that have the rarer outcome.
     """
     estimates, groups = predictions.estimates[method], predictions.groups
     event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
+    correlation = correlation_in_groups(predictions, estimates)
     parts = [
         {
             "column": column,
@@ -136,7 +137,7 @@ def subgroups(
             "period": period,
             **summarise(event, rows, groups),
             "brier": float(losses[rows].mean()),
-            **_ranking_and_test(predictions, method, rows),
+            **_ranking_and_test(predictions, method, correlation, rows),
         }
         for column, values in by.items()
         for period, named_rows in [parts_of_column(values, column)]
@@ -149,15 +150,16 @@ def subgroups(
     return frame.set_index(["column", "part"])
 
 
-def _ranking_and_test(predictions: Predictions, method: str, rows: IntArray) -> dict[str, float]:
+def _ranking_and_test(
+    predictions: Predictions, method: str, correlation: float, rows: IntArray
+) -> dict[str, float]:
     """Return AUC with its interval, and the p-value of calibration; NaN for few rows."""
     if len(rows) < MIN_ROWS_TO_TEST:
         return dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue"), np.nan)
     groups = None if predictions.groups is None else predictions.groups[rows]
-    options = predictions.for_metric(predictions.estimates[method], rows)
-    auc = auc_interval(groups=groups, **options)
-    del options["pos_label"]
-    pvalue = min(1.0, 2 * min(test(**options).pvalue for test in CALIBRATION_TESTS))
+    estimates = predictions.estimates[method]
+    auc = auc_interval(groups=groups, **predictions.for_metric(estimates, rows))
+    pvalue = calibration_pvalue(predictions, estimates, correlation, rows)
     return {"auc": auc.auc, "auc_low": auc.low, "auc_high": auc.high, "pvalue": pvalue}
 
 
@@ -175,11 +177,8 @@ def sentence(table: pd.DataFrame, n_tested: int) -> str:
 
 def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:
     """Return the parts of a column, and the kind of period if it contains dates."""
-    try:
-        times = moments(values, name)
-    except InputError:
-        times = None
-    if times is None or times.dtype.kind != "M" or np.isnat(times).all():
+    times = dates_in(values, name)
+    if times is None:
         return "", parts_by_value(values)
     missing = np.isnat(times)
     present = np.flatnonzero(~missing)

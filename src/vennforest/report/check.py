@@ -170,7 +170,7 @@ def _estimates(
             f"p of {name!r} must have a column for each of {len(labels)} classes "
             f"({', '.join(map(str, labels[:8]))}), got {n_columns}"
         )
-    return MethodEstimates(p / p.sum(axis=1, keepdims=True), bounds)
+    return MethodEstimates(p, bounds)
 
 
 def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:

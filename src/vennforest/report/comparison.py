@@ -82,8 +82,9 @@ def choose(
     best = max(finalists, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
     if finalists == [lowest]:
         return best, "the lowest log loss"
-    which = "with bounds" if bounded else "none of which has bounds"
-    return best, f"the best ranking (AUC) of the methods {which} level in log loss with the best"
+    methods = "methods with bounds" if bounded else "methods"
+    limit = " and within the tolerance" if len(accurate) < len(candidates) else ""
+    return best, f"the best ranking (AUC) of the {methods} level in log loss with the best{limit}"
 
 
 def compare_losses(
@@ -232,15 +233,15 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
     groups, weight = predictions.groups, np.ones(comparison.n)
     rows = {}
     for method, measures in {**comparison.measures, BASELINE: baseline}.items():
-        given = predictions.estimates.get(method, predictions.baseline())
-        options = {"groups": groups, **predictions.for_metric(given)}
+        of_method = predictions.estimates.get(method, predictions.baseline())
+        options = {"groups": groups, **predictions.for_metric(of_method)}
         row = {"name": names.get(method, method), **asdict(measures)}
-        estimates = vars(loss_intervals_of(given.p, predictions.codes, weight, groups))
+        estimates = vars(loss_intervals_of(of_method.p, predictions.codes, weight, groups))
         if method != BASELINE:
             area = auc_interval(**options)
             estimates["auc"] = IntervalEstimate(area.auc, area.low, area.high)
         if predictions.positive is not None and method != BASELINE:
-            estimates |= (line := vars(_line(predictions, given)))
+            estimates |= (line := vars(_line(predictions, of_method)))
             row["certain"] = line["certain"]
             if method == comparison.method:
                 estimates |= vars(calibration_distances(n_draws=N_DRAWS_OF_DISTANCES, **options))

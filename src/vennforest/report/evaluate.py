@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
+from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
 from vennforest._validation import FloatArray, InputError, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
-from vennforest.decisions.costs import parse_costs
+from vennforest.decisions.costs import COSTS_FORM
 from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
@@ -132,7 +133,7 @@ def evaluate(
     noun = _noun(estimator)
     check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance, thresholds)
     if isinstance(costs, str | Path):  # a missing file is refused before training
-        costs = parse_costs(costs)
+        costs = read_json(costs, "costs", COSTS_FORM)
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
@@ -160,7 +161,7 @@ def evaluate(
         groups=group_codes(groups, X.shape[0], remarks),
         time=None if time is None else times(time, "time"),
         site=None if names is None else _site_codes(names, X.shape[0], time),
-        others={
+        classifiers={
             named_estimator(name).title: make_estimator(name, n_trees, random_state, n_jobs)
             for name in compare
         },
@@ -205,7 +206,7 @@ def evaluate(
         model=model,
     )
     sections = []
-    if evaluation.comparison.predictions.others:
+    if evaluation.comparison.predictions.compared:
         sections.append(models_section(evaluation.comparison.predictions, noun))
     if names is not None:
         sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))

@@ -18,13 +18,7 @@ from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
-from vennforest.report.breakdown import (
-    cost_threshold,
-    level_edges,
-    levels,
-    subgroups,
-    thresholds,
-)
+from vennforest.report.breakdown import cost_threshold, level_edges, levels, subgroups, thresholds
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.section import Section
@@ -151,17 +145,22 @@ class Evaluation:
         write_text(path, render(self, advised, command))
 
     def to_figures(
-        self, folder: str | os.PathLike[str], *, width: float | None = None
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        width: float | None = None,
+        limits: tuple[float, float] | None = None,
     ) -> list[str]:
         """Write the pictures for a paper to a folder, which is created if its parent exists.
 
         ``calibration``, ``decision-curve`` (of two classes) and ``intervals`` (of methods with
         bounds), each as SVG, PDF and PNG, with a CSV of what is drawn, ``width`` millimetres
-        wide (by default 122). Returns their names.
+        wide (by default 122). ``limits`` are where the axes of the first two begin and end, by
+        default where the data do. Returns their names.
         """
         from vennforest.report.figures import write_pictures
 
-        return write_pictures(self, Path(folder), width)
+        return write_pictures(self, Path(folder), width, limits)
 
     def to_text(self) -> str:
         """Return methods and results in about 300 words of Markdown, in the order of TRIPOD+AI."""
@@ -220,10 +219,7 @@ def for_json(value: Any) -> Any:
 
 
 def check_options(
-    positive: Any,
-    classes: NDArray[Any],
-    tolerance: float | None,
-    at: Sequence[float] | None = None,
+    positive: Any, classes: NDArray[Any], tolerance: float | None, at: Sequence[float] | None = None
 ) -> None:
     """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
     labels = [str(label) for label in classes]

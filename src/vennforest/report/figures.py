@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Paint = Callable[[Any], Any]
 """Draws into matplotlib's axes."""
 
+Limits = tuple[float, float] | None
+"""Where axes of probabilities begin and end; None: where the data do."""
+
 ENDINGS = ("svg", "pdf", "png", "csv")
 PIXELS_PER_INCH = 200
 MILLIMETRES_PER_INCH = 25.4
@@ -42,7 +45,7 @@ LOG_SHARE = 0.01
 """Share of the positive class below which the axes of calibration are logarithmic."""
 
 N_THRESHOLDS = 200
-"""Thresholds of a decision curve, up to the probability that 1% of the rows exceed."""
+"""Thresholds of a decision curve, by default up to the probability that 1% of the rows exceed."""
 
 MAX_CLASS_DIAGRAMS = 12
 MAX_EVIDENCE_POINTS = 2000
@@ -89,10 +92,7 @@ def encode(
     look: dict[Any, Any] = {"font.size": font_size, "axes.titlesize": font_size}
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     files = {}
-    with (
-        matplotlib.rc_context({**STYLE, **look, "svg.hashsalt": name}),
-        warnings.catch_warnings(),
-    ):
+    with matplotlib.rc_context({**STYLE, **look, "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the browser has the glyphs that are missing here
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)  # measures text for the layout
@@ -114,24 +114,26 @@ class Picture(NamedTuple):
     data: pd.DataFrame
 
 
-def pictures(evaluation: Evaluation) -> dict[str, Picture]:
+def pictures(evaluation: Evaluation, limits: Limits = None) -> dict[str, Picture]:
     """Return the pictures that the evaluation has, by the names of their files."""
     comparison, names = evaluation.comparison, dict(evaluation.source.names)
     methods = shown_methods(comparison, evaluation.source)
-    result = {"calibration": _calibration(comparison, methods, names)}
+    result = {"calibration": _calibration(comparison, methods, names, limits)}
     if comparison.predictions.positive is not None:
-        result["decision-curve"] = _decision_curve(comparison, methods, names)
+        result["decision-curve"] = _decision_curve(comparison, methods, names, limits)
     if comparison.predictions.estimates[comparison.method].bounds is not None:
         result["intervals"] = _intervals(comparison, names[comparison.method])
     return result
 
 
-def write_pictures(evaluation: Evaluation, folder: Path, width: float | None = None) -> list[str]:
+def write_pictures(
+    evaluation: Evaluation, folder: Path, width: float | None = None, limits: Limits = None
+) -> list[str]:
     """Write each picture as SVG, PDF, PNG and a CSV of its data; return the file names.
 
     Pictures of a given width, in millimetres, have letters of 7.5 points.
     """
-    available = pictures(evaluation)
+    available = pictures(evaluation, limits)
     folder.mkdir(exist_ok=True)
     for name, picture in available.items():
         scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
@@ -145,11 +147,13 @@ def write_pictures(evaluation: Evaluation, folder: Path, width: float | None = N
     return list(available)
 
 
-def _calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
+def _calibration(
+    comparison: Comparison, methods: list[str], names: dict[str, str], limits: Limits
+) -> Picture:
     """Return the picture of some methods' calibration, with the intervals of the first."""
     curves = {names[method]: _curve(comparison, method) for method in methods}
     share = comparison.predictions.share
-    is_log = share is not None and share < LOG_SHARE
+    is_log = share is not None and share < LOG_SHARE and (limits is None or limits[0] > 0)
     titles = ("probability", "observed", "low95", "high95", "rows")
     parts = []
     for name, c in curves.items():
@@ -164,13 +168,15 @@ def _calibration(comparison: Comparison, methods: list[str], names: dict[str, st
             parts.append(pd.DataFrame({"method": name, "part": part, **cells}))
     return Picture(
         (4.8, 6.0),
-        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_log, title=""),
+        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_log, title="", limits=limits),
         f"Calibration of {' and '.join(curves)}: how often it happened, by predicted probability",
         pd.concat(parts),
     )
 
 
-def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
+def _decision_curve(
+    comparison: Comparison, methods: list[str], names: dict[str, str], limits: Limits
+) -> Picture:
     """Return the picture of the net benefit of some methods, of flagging all rows and none.
 
     The band of the first is the interval of its difference from the second, or else from none.
@@ -178,8 +184,8 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
     predictions, groups = comparison.predictions, comparison.predictions.groups
     p = {names[m]: predictions.estimates[m].p[:, predictions.positive] for m in methods}
     highest = max(float(np.quantile(values, 0.99)) for values in p.values())
-    highest = min(max(highest, predictions.share or 0.0), 1.0)
-    thresholds = np.linspace(0, highest, N_THRESHOLDS + 2)[1:-1]
+    lowest, highest = limits or (0.0, min(max(highest, predictions.share or 0.0), 1.0))
+    thresholds = np.linspace(lowest, highest, N_THRESHOLDS + 2)[1:-1]
     first, none, everyone = names[methods[0]], "flag no row", "flag every row"
     options = predictions.for_metric(predictions.estimates[methods[0]])
     rivals = {name: values for name, values in p.items() if name != first}
@@ -206,7 +212,7 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
         for name, line in line_styles.items():
             lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
         top = max(predictions.share or 0.0, high.max())
-        ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(0, highest))
+        ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(lowest, highest))
         ax.set(xlabel="Threshold", ylabel="Net benefit per row")
         percents(ax.xaxis)
         plain(ax)
@@ -302,10 +308,7 @@ def paint_rates(
     """Draw rates with their intervals (m, 3) in m parts of the rows, and expected rates."""
     x, (middle, low, high) = np.arange(len(names)), values.T
     ends = [middle - low, high - middle]
-    ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
-    if expected is not None:
-        ax.plot(x, expected, color=COLOURS[1], marker="_", label="mean probability")
-        ax.legend(frameon=False)
+    dots = ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0])
     step = max(1, len(names) // 10)
     ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
     ax.set_ylabel(ylabel)
@@ -314,6 +317,11 @@ def paint_rates(
         ax.set_yscale("log")
         ax.set_ylim(bottom=min(expected) / 5)
     percents(ax.yaxis)
+    if expected is not None:
+        line = ax.plot(x, expected, color=COLOURS[1], marker="_")[0]
+        heights = np.append(np.linspace(low, high, 20), [expected], axis=0)
+        points = np.column_stack([np.tile(x, len(heights)), heights.ravel()])
+        legend(ax, [("mean probability", line), ("observed, 95% interval", dots)], "", points)
 
 
 def paint_evidence(
@@ -336,5 +344,7 @@ def paint_evidence(
     if began is not None:
         ax.axvline(began if times is None else times[began], color=style(1).color, linewidth=1)
     ax.set_xlabel("Row of the stream" if times is None else "Time")
+    if times is not None:
+        ax.tick_params("x", rotation=30)
     ax.set_ylabel("Evidence, powers of ten")
     plain(ax)

@@ -85,7 +85,7 @@ class Predictions:
     predicted it, and its position in X; ``groups`` (n,) are codes from 0 of groups whose rows count
     as one observation in intervals and tests. ``test_ratio`` is the mean over folds of the number
     of predicted rows over that of training rows, and ``positive`` the index of the positive class
-    of two (None with more). ``others`` are models beside the one whose estimates these are, by
+    of two (None with more). ``compared`` are models beside the one whose estimates these are, by
     name, that one too as "".
     """
 
@@ -97,7 +97,7 @@ class Predictions:
     groups: IntArray | None = None
     test_ratio: float | None = None
     positive: int | None = None
-    others: Mapping[str, MethodEstimates] = field(default_factory=dict)
+    compared: Mapping[str, MethodEstimates] = field(default_factory=dict)
 
     @property
     def n_folds(self) -> int:
@@ -215,14 +215,7 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     q = event.p.clip(0, 1)
     residual = event.outcome - q
     error = calibration_error(bins=N_BINS, **options)
-    groups, correlation = predictions.groups, 0.0
-    if groups is None:
-        pvalue = 2 * min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)
-    else:
-        correlation = intragroup_correlation(event.outcome, q, groups)
-        pvalue = 3 * min(grouped_pvalues(event.outcome, q, groups, correlation))
-        if correlation > 0 and event_groups(event.outcome, groups) < MIN_EVENT_GROUPS:
-            pvalue = float("nan")
+    groups, correlation = predictions.groups, correlation_in_groups(predictions, estimates)
     chance = chance_errors(q, seed, groups, correlation)
     spread = float(variance_of_sums(np.ones((len(q), 1)), q, groups, correlation)[0, 0]) ** 0.5
     losses = log_losses(p, codes)
@@ -236,10 +229,43 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
-        pvalue=float(np.minimum(1.0, pvalue)),
+        pvalue=calibration_pvalue(predictions, estimates, correlation),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
+
+
+def names_of_tests(predictions: Predictions) -> str:
+    """Return the names of the tests of `calibration_pvalue`."""
+    tests = "the tests of Spiegelhalter and Kuiper"
+    grouped = f"{tests} and of intercept and slope, over groups"
+    return tests if predictions.groups is None else grouped
+
+
+def correlation_in_groups(predictions: Predictions, estimates: MethodEstimates) -> float:
+    """Return the correlation of one method's residuals in a group, pooled over all groups."""
+    event, groups = predictions.event(estimates), predictions.groups
+    if groups is None:
+        return 0.0
+    return intragroup_correlation(event.outcome, event.p.clip(0, 1), groups)
+
+
+def calibration_pvalue(
+    predictions: Predictions,
+    estimates: MethodEstimates,
+    correlation: float,
+    rows: Any = slice(None),
+) -> float:
+    """Return the p-value of calibration of one method in some rows; see `Measures`."""
+    if predictions.groups is None:
+        options = predictions.for_metric(estimates, rows)
+        del options["pos_label"]
+        return min(1.0, 2 * min(test(**options).pvalue for test in CALIBRATION_TESTS))
+    event, groups = predictions.event(estimates), predictions.groups[rows]
+    outcome, p = event.outcome[rows], event.p.clip(0, 1)[rows]
+    if correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS:
+        return float("nan")
+    return min(1.0, 3 * min(grouped_pvalues(outcome, p, groups, correlation)))
 
 
 def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from vennforest._messages import listed
 from vennforest._program import __version__
 from vennforest.report.breakdown import sentence
-from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW
+from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, names_of_tests
 from vennforest.report.numbers import area, fixed, percent, points, probability, rows
 from vennforest.report.words import decisions, sample_size
 
@@ -70,7 +70,7 @@ def _on_models(evaluation: Evaluation) -> list[str]:
     """Return sentences on splits, models and calibration."""
     c, source, settings = evaluation.comparison, evaluation.source, evaluation.settings
     sentences = [SPLITS[source.kind].format(n=c.predictions.n_folds)]
-    others = [source.in_sentence(method) for method in c.measures if method != c.method]
+    rivals = [source.in_sentence(method) for method in c.measures if method != c.method]
     if source.is_trained_here:
         if c.predictions.groups is not None:
             sentences.append("Rows of one group were never on both sides of a split.")
@@ -78,10 +78,14 @@ def _on_models(evaluation: Evaluation) -> list[str]:
         where |= {"holdout": "a held-out part of the training rows"}
         on = where.get(source.calibrate_on, source.calibrate_on)
         is_raw = c.method == RAW
-        how = "not calibrated" if is_raw else f"calibrated by {source.names[c.method]} on {on}"
-        sentences.append(f"The model was a {source.noun}, {how} (seed {settings['random_state']}).")
-    if others:
-        compared = f"{source.in_sentence(c.method)} was compared with {listed(others, 10, str)}"
+        map_of_scores = (
+            "not calibrated" if is_raw else f"calibrated by {source.names[c.method]} on {on}"
+        )
+        sentences.append(
+            f"The model was a {source.noun}, {map_of_scores} (seed {settings['random_state']})."
+        )
+    if rivals:
+        compared = f"{source.in_sentence(c.method)} was compared with {listed(rivals, 10, str)}"
         sentences.append(
             f"{compared[:1].upper()}{compared[1:]} on the same rows, and chosen on them: it has "
             f"{c.rule}."
@@ -93,11 +97,10 @@ def _on_measures(evaluation: Evaluation) -> list[str]:
     """Return sentences on the measures of performance and their intervals."""
     c = evaluation.comparison
     predictions, is_binary = c.predictions, c.predictions.positive is not None
-    dependence, delong, test = "", "DeLong's", "the tests of Spiegelhalter and Kuiper"
+    dependence, delong = "", "DeLong's"
     if predictions.groups is not None:
-        dependence = ", and treat groups as independent"
-        delong, test = "DeLong's, over groups", f"{test} and of intercept and slope, over groups"
-    error = f"the calibration error over 15 bins and {test}"
+        dependence, delong = ", and treat groups as independent", "DeLong's, over groups"
+    error = f"the calibration error over 15 bins and {names_of_tests(predictions)}"
     calibration = (
         "observed over expected, intercept and slope of a logistic recalibration, the integrated "
         f"calibration index (ICI, with a bootstrap interval), {error}"
@@ -106,7 +109,7 @@ def _on_measures(evaluation: Evaluation) -> list[str]:
     )
     sentences = [
         "Discrimination was measured by the area under the ROC curve (C; interval: "
-        f"{delong}), calibration by {calibration}, and both by log loss and Brier score.",
+        f"{delong}), calibration by {calibration}, and both by log loss and Brier score."
     ]
     if evaluation.thresholds is not None:
         sentences.append("Net benefit was computed at thresholds of the probability.")

@@ -17,7 +17,7 @@ from vennforest._messages import harmless, needed
 from vennforest._program import __version__
 from vennforest.report import figures, numbers
 from vennforest.report.breakdown import cost_threshold, sentence
-from vennforest.report.measures import BASELINE
+from vennforest.report.measures import BASELINE, names_of_tests
 from vennforest.report.section import Columns, Section
 from vennforest.report.words import shown_methods
 
@@ -28,55 +28,39 @@ FOLDER = resources.files("vennforest.report").joinpath("templates")
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "numba")
 
 MEASURES = (
-    ("log_loss", "Log loss", "number"),
-    ("brier", "Brier score", "number"),
-    ("brier_skill", "Brier skill", "number"),
-    ("auc", "AUC", "number"),
-    ("accuracy", "Accuracy", "number"),
-    ("calibration_error", "Calibration error", "number"),
+    ("log_loss", "Log loss", "number"), ("brier", "Brier score", "number"),
+    ("brier_skill", "Brier skill", "number"), ("auc", "AUC", "number"),
+    ("accuracy", "Accuracy", "number"), ("calibration_error", "Calibration error", "number"),
     ("pvalue", "p if calibrated", "pvalue"),
-)
+)  # fmt: skip
 INTERVALS = MEASURES[:4]
 LINE = (
-    ("observed_expected", "Observed / expected", "short"),
-    ("intercept", "Intercept", "short"),
+    ("observed_expected", "Observed / expected", "short"), ("intercept", "Intercept", "short"),
     ("slope", "Slope", "short"),
-)
+)  # fmt: skip
 LEVELS = (
-    ("n", "Rows", "count"),
-    ("observed", "Observed, 95% interval", "probability"),
-    ("bound_low", "Lower bound", "probability"),
-    ("bound_high", "Upper bound", "probability"),
-    ("confidence_low", "95% from", "probability"),
-    ("confidence_high", "to", "probability"),
-)
+    ("n", "Rows", "count"), ("observed", "Observed, 95% interval", "probability"),
+    ("bound_low", "Lower bound", "probability"), ("bound_high", "Upper bound", "probability"),
+    ("confidence_low", "95% from", "probability"), ("confidence_high", "to", "probability"),
+)  # fmt: skip
 THRESHOLDS = (
-    ("flagged", "Flagged", "percent"),
-    ("sensitivity", "Sensitivity", "percent"),
+    ("flagged", "Flagged", "percent"), ("sensitivity", "Sensitivity", "percent"),
     ("specificity", "Specificity", "percent"),
     ("positive_value", "Positive pred. value", "percent"),
     ("negative_value", "Negative pred. value", "percent"),
-    ("net_benefit", "Net benefit", "number"),
-    ("gain", "Gain over flagging all", "number"),
-    ("sure_yes", "Sure yes", "count"),
-    ("open", "Open", "count"),
-    ("sure_no", "Sure no", "count"),
-)
+    ("net_benefit", "Net benefit", "number"), ("gain", "Gain over flagging all", "number"),
+    ("sure_yes", "Sure yes", "count"), ("open", "Open", "count"), ("sure_no", "Sure no", "count"),
+)  # fmt: skip
 CLASSES = (
-    ("n", "Rows", "count"),
-    ("share", "Share", "probability"),
-    ("mean", "Mean probability", "probability"),
-    ("recall", "Recall", "probability"),
+    ("n", "Rows", "count"), ("share", "Share", "probability"),
+    ("mean", "Mean probability", "probability"), ("recall", "Recall", "probability"),
     ("precision", "Precision", "probability"),
-)
+)  # fmt: skip
 SUBGROUPS = (
-    ("n", "Rows", "count"),
-    ("expected", "Mean probability", "probability"),
-    ("observed", "Observed, 95% interval", "probability"),
-    ("auc", "AUC", "short"),
-    ("brier", "Brier score", "probability"),
-    ("adjusted", "p if calibrated, adjusted", "pvalue"),
-)
+    ("n", "Rows", "count"), ("expected", "Mean probability", "probability"),
+    ("observed", "Observed, 95% interval", "probability"), ("auc", "AUC", "short"),
+    ("brier", "Brier score", "probability"), ("adjusted", "p if calibrated, adjusted", "pvalue"),
+)  # fmt: skip
 
 
 def to_text(value: Any, form: str, decimals: int = 3) -> str:
@@ -174,6 +158,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         label=predictions.label,
         settings=evaluation.settings,
         best=best,
+        tests=names_of_tests(predictions),
         reasons=list(evaluation.verdict.reasons.items()),
         errors=errors,
         pictures={
@@ -221,12 +206,12 @@ def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
 def _distances_sentence(measures: Any) -> str | None:
     """Return a clause on the distances from the smooth curve; None where there is no curve."""
     names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
-    shown = [
+    texts = [
         f"{words} {numbers.points(measures[name])} ({numbers.points(measures[f'{name}_low'])} to "
         f"{numbers.points(measures[f'{name}_high'])})"
         for name, words in (names | {"emax": "largest (Emax)"}).items()
     ]
-    return ", ".join(shown) if math.isfinite(measures["ici"]) else None
+    return ", ".join(texts) if math.isfinite(measures["ici"]) else None
 
 
 def _differences(evaluation: Evaluation) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from vennforest.report.comparison import Comparison
 from vennforest.report.figures import paint_rates
 from vennforest.report.measures import Predictions
 from vennforest.report.section import Section
+from vennforest.report.splits import dates_in
 from vennforest.report.words import MAX_RATIO, line_findings
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
@@ -177,6 +178,8 @@ def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Sect
     """Return the section on segments of the rows of X."""
     predictions, event = comparison.predictions, comparison.event()
     groups = predictions.groups
+    dates = {name: dates_in(X[name], str(name)) for name in X if X[name].dtype.kind != "f"}
+    X = X.assign(**{str(n): values for n, values in dates.items() if values is not None})
     frame = segments(X, event.outcome, event.p, groups=groups, random_state=seed)
     frame = frame.rename_axis("Segment")
     worst, n_off = frame.iloc[0], int((frame["pvalue"] <= 0.05).sum())

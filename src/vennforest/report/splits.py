@@ -116,10 +116,19 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     if kind not in ("number", "date"):
         raise InputError(
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
-            "as 2021-01-25, or declare their format with --types"
+            "as 2021-01-25"
         )
     values = cells.read(kind, date_format)
     return values.astype("datetime64[us]" if values.dtype.kind == "M" else np.float64)
+
+
+def dates_in(column: Any, name: str) -> NDArray[Any] | None:
+    """Return the dates of a column (n,), None for a column of anything else."""
+    try:
+        values = moments(column, name)
+    except InputError:
+        return None
+    return None if values.dtype.kind != "M" or np.isnat(values).all() else values
 
 
 def times(column: Any, name: str) -> FloatArray:

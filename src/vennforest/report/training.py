@@ -49,7 +49,7 @@ def cross_validate(
     groups: IntArray | None,
     time: FloatArray | None,
     site: FloatArray | None,
-    others: Mapping[str, Any],
+    classifiers: Mapping[str, Any],
     notes: list[str],
     progress: Progress | None,
 ) -> tuple[Predictions, CalibratedClassifier]:
@@ -57,7 +57,7 @@ def cross_validate(
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
     learnt from the training rows of a fold. ``site`` (n,) has codes, NaN where missing, and
-    ``others`` are classifiers to train beside the model, by name. Returns the predictions and the
+    ``classifiers`` are some to train beside the model, by name. Returns the predictions and the
     model of the last fold, and appends to ``notes``.
     """
     if is_frame(X):
@@ -70,10 +70,10 @@ def cross_validate(
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
     rows, codes, classes = without_single_rows(codes, classes, notes)
     for name, values in {"time": time, "site": site}.items():
-        known = np.ones(len(rows), bool) if values is None else np.isfinite(values[rows])
-        if not known.all():
-            notes.append(f"{int((~known).sum()):,} rows have no {name} and are left out.")
-        rows, codes = rows[known], codes[known]
+        has_value = np.ones(len(rows), bool) if values is None else np.isfinite(values[rows])
+        if not has_value.all():
+            notes.append(f"{int((~has_value).sum()):,} rows have no {name} and are left out.")
+        rows, codes = rows[has_value], codes[has_value]
     groups = None if groups is None else groups[rows]
     X = _safe_indexing(X, rows)
     if time is not None:
@@ -88,7 +88,7 @@ def cross_validate(
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = defaultdict(list)
-    other_parts, classifiers = parts.copy(), dict(others)
+    compared_parts, classifiers = parts.copy(), dict(classifiers)
     warned: dict[str, None] = {}
     for i, (train, test) in enumerate(splits):
         fold[test] = i
@@ -104,7 +104,7 @@ def cross_validate(
             predicted = _predicted(fitted, methods, X_test)
         training = X_train, labels, fit_groups
         compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
-        for of_model, some in ((parts, predicted), (other_parts, compared)):
+        for of_model, some in ((parts, predicted), (compared_parts, compared)):
             for name, estimates in some.items():
                 of_model[name].append((test, present, estimates))
         texts = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
@@ -130,9 +130,9 @@ def cross_validate(
         {method: pool_folds(some, len(codes), classes, tested) for method, some in parts.items()},
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
         float(np.mean([len(test) / len(train) for train, test in splits])),
-        others={
+        compared={
             name: pool_folds(some, len(codes), classes, tested)
-            for name, some in other_parts.items()
+            for name, some in compared_parts.items()
             if classifiers and name in ("", *classifiers, BLEND)
         },
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from vennforest._files import one_line
-from vennforest._messages import as_sentence, listed
+from vennforest._messages import as_sentence, listed, plain_number
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, column_changes
@@ -184,7 +184,7 @@ def _when(monitor: Monitor, row: int, time: float | None, times: NDArray[Any] | 
     if time is None or times is None:
         return text
     if times.dtype.kind != "M":
-        return f"{text} ({time:g})"
+        return f"{text} ({plain_number(time, 12)})"
     return f"{text} ({datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M})".replace(" 00:00", "")
 
 
@@ -277,11 +277,11 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
 
 def _left_out(summary: Mapping[str, Any]) -> list[str]:
     """Return a sentence on the rows of the table that are not counted, if there are any."""
-    n_read, *others = summary["counts"].values()
-    if others[0] == n_read:
+    n_read, *numbers = summary["counts"].values()
+    if numbers[0] == n_read:
         return []
     names = [name for name in summary["counts"] if name != "read"]
-    parts = [f"{n:,} {name}" for n, name in zip(others, names, strict=True) if n or not n_read]
+    parts = [f"{n:,} {name}" for n, name in zip(numbers, names, strict=True) if n or not n_read]
     return [f"Of {n_read:,} rows read: {', '.join(parts)}."]
 
 

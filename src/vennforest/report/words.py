@@ -34,6 +34,9 @@ from vennforest.validation.update import TITLES
 POWER = (1.96 + 0.84) / 1.96
 """Size of an effect that is detected with power 80%, in half-widths of a 95% interval."""
 
+MIN_COLLECTED = 50
+"""Fewest rows that are advised: intervals of fewer are too rough to say how many it takes."""
+
 WEAK_RANKING = 0.1
 """Smallest excess of the AUC over 0.5 that a table should be able to detect."""
 
@@ -118,10 +121,7 @@ class Verdict:
 
 
 def judge(
-    comparison: Comparison,
-    source: Source,
-    levels: pd.DataFrame,
-    sections: Iterable[Section] = (),
+    comparison: Comparison, source: Source, levels: pd.DataFrame, sections: Iterable[Section] = ()
 ) -> Verdict:
     """Return the verdict on a comparison and on the findings of sections.
 
@@ -149,7 +149,8 @@ def rows_needed(n: int, effect: Difference) -> str:
     """Return the number of rows that would detect an effect, from its interval for n rows."""
     if not (np.isfinite(effect.margin) and effect.mean > 0):
         return "more rows"
-    return f"about {rounded_up(n * max(1.0, (POWER * effect.margin / effect.mean) ** 2))} rows"
+    factor = max(2.0, (POWER * effect.margin / effect.mean) ** 2)
+    return f"about {rounded_up(max(MIN_COLLECTED, n * factor))} rows"
 
 
 def line_findings(c: Comparison) -> list[str]:
@@ -217,7 +218,7 @@ def advice(
     leak, shared_id = suspects.get("leak"), suspects.get("id")
     clauses = [*line_findings(c), *findings]
     remedy = f" Tests choose: {TITLES[choice].lower()}." if choice else ""
-    found = "; ".join(clauses)
+    all_clauses = "; ".join(clauses)
     if clauses and source.is_trained_here:
         size += "".join(f"; {clause}" for clause in line_findings(c))
     # fmt: off
@@ -236,14 +237,14 @@ def advice(
         (not auc.above_chance and auc.high < 0.5 + WEAK_RANKING, "stop",
          f"Do not use it: {no_ranking} better than chance ({span})."),
         (not auc.above_chance, "collect",
-         f"Collect {more_to_rank} before you use it: on {n}, {no_ranking} better than chance "
-         f"({span})."),
+         f"Collect {more_to_rank} before you use it: {n} do not show that it ranks better than "
+         f"chance ({span})."),
         ((is_off or m.impossible) and not source.is_trained_here, "recalibrate",
          f"Recalibrate before use: {'; '.join([size, *clauses])}.{remedy}"),
         (clauses and not source.is_trained_here and choice == "keep", "check",
-         f"Look at these parts before use: {found}. {remedy.strip()}"),
+         f"Look at these parts before use: {all_clauses}. {remedy.strip()}"),
         (clauses and not source.is_trained_here, "recalibrate",
-         f"Recalibrate before use: {found}.{remedy}"),
+         f"Recalibrate before use: {all_clauses}.{remedy}"),
         (is_off and is_underconfident, "recalibrate",
          f"Calibrate on folds, or train more trees: even {name}, the best method out of bag, is "
          f"underconfident, {size}."),

@@ -55,17 +55,9 @@ ISO_START = r"\s*\d{4}\D"
 """Start of dates in ISO 8601, for which pandas also takes words such as "today"."""
 
 DAYS = (
-    "%m/%d/%Y",
-    "%d/%m/%Y",
-    "%m-%d-%Y",
-    "%d-%m-%Y",
-    "%d.%m.%Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%d-%b-%Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-)
+    "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
+    "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
+)  # fmt: skip
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 DATE_LIKE = re.compile(r"\s*(\d{1,4}[-/. ]\S|[A-Za-z]{3,9} \d{1,2}, \d).{,40}$")
 DATE_FORMATS = (ISO, *(day + time for day, time in product(DAYS, TIMES)))
@@ -318,8 +310,8 @@ class CellColumn:
 
     def _zoned_rows(self) -> NDArray[np.bool_]:
         """Return a mask (n,) of the cells of text with a time zone, as ISO 8601 writes it."""
-        found = pc.match_substring_regex(self.array, f"^{ISO_ZONE}").fill_null(False)
-        mask: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+        is_zoned = pc.match_substring_regex(self.array, f"^{ISO_ZONE}").fill_null(False)
+        mask: NDArray[np.bool_] = is_zoned.to_numpy(zero_copy_only=False)
         return mask
 
     def infer_text(self) -> CellKind:
@@ -390,14 +382,11 @@ class CellColumn:
         return np.array(cells, dtype=object)
 
     def _dates(self, date_format: str) -> NDArray[Any]:
-        is_zoned, is_timestamp = (
-            is_zoned_format(date_format),
-            pa.types.is_timestamp(self.array.type),
-        )
-        wrong = (
-            self.is_present & (self._has_zone != is_zoned) if is_timestamp else np.zeros(0, bool)
-        )
-        if not is_timestamp and date_format in (ISO, ZONED) and is_text(self.array.type):
+        is_zoned = is_zoned_format(date_format)
+        is_timestamp, wrong = pa.types.is_timestamp(self.array.type), np.zeros(0, bool)
+        if is_timestamp:
+            wrong = self.is_present & (self._has_zone != is_zoned)
+        elif date_format in (ISO, ZONED) and is_text(self.array.type):
             wrong = self.is_present & (self._zoned_rows() != is_zoned)
         if wrong.any() and (is_timestamp or self._is_date(int(wrong.argmax()))):
             rule = "with a time zone" if is_zoned else "without a time zone"

@@ -7,7 +7,7 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, time
 from decimal import Decimal
@@ -366,8 +366,7 @@ def table_as_text(table: pa.Table, escape_formulas: bool = False) -> pa.Table:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             columns[name] = column if pa.types.is_primitive(kind) else cells
         elif escape_formulas:
-            texts = [None if cell is None else escape(cell) for cell in cells.to_pylist()]
-            columns[name] = pa.chunked_array([pa.array(texts, pa.string())])
+            columns[name] = pa.chunked_array([_cells_as_text(cells, escape)])
         else:
             columns[name] = cells
     return pa.Table.from_arrays(list(columns.values()), names=[*map(escape, columns)])
@@ -381,27 +380,27 @@ def _chunk_as_text(cells: pa.Array) -> pa.Array:
     if types.is_boolean(kind):
         return pc.if_else(cells, "True", "False")
     if types.is_nested(kind):
-        texts = [None if c is None else json.dumps(_as_json(c)) for c in cells.to_pylist()]
-        return pa.array(texts, pa.string())
+        return _cells_as_text(cells, lambda cell: json.dumps(_as_json(cell)))
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        texts = [
-            None if c is None else c.decode(errors="backslashreplace") for c in cells.to_pylist()
-        ]
-        return pa.array(texts, pa.string())
+        return _cells_as_text(cells, lambda cell: cell.decode(errors="backslashreplace"))
     if types.is_duration(kind):
-        units = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-        numbers = [
-            None if c is None else Decimal(c).scaleb(-units[kind.unit])
-            for c in cells.cast(pa.int64()).to_pylist()
-        ]
-        return pa.array([None if n is None else f"{n:f}" for n in numbers], pa.string())
+        decimals = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
+        return _cells_as_text(
+            cells.cast(pa.int64()), lambda cell: f"{Decimal(cell).scaleb(-decimals):f}"
+        )
     if kind == pa.month_day_nano_interval():
-        return pa.array([None if c is None else json.dumps(c) for c in cells.to_pylist()])
+        return _cells_as_text(cells, json.dumps)
     cells = cells.cast(pa.string())
     if types.is_timestamp(kind):
         cells = pc.replace_substring(cells, " ", "T")
         cells = pc.replace_substring_regex(cells, r"([+-]\d\d)(\d\d)$", r"\1:\2")
     return cells
+
+
+def _cells_as_text(cells: pa.Array | pa.ChunkedArray, to_text: Callable[[Any], str]) -> pa.Array:
+    """Return the text of each cell that is not missing."""
+    texts = (None if cell is None else to_text(cell) for cell in cells.to_pylist())
+    return pa.array(texts, pa.string())
 
 
 def _as_json(value: Any) -> Any:

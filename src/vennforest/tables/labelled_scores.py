@@ -46,7 +46,7 @@ class LeftOut:
     def notes(self, target: str) -> list[str]:
         """Return a sentence for each reason."""
         reasons = ((self.n_unlabelled, repr(target)), (self.n_unscored, "score"))
-        return [f"{n:,} rows have no {what} and are left out." for n, what in reasons if n]
+        return [f"{n:,} rows have no {lack} and are left out." for n, lack in reasons if n]
 
 
 def is_valid(batch: pa.RecordBatch, names: Sequence[str]) -> pa.BooleanArray:

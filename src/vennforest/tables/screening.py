@@ -177,10 +177,10 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
         return ""
     if _mostly_match(LIKE_DATE, sample):
         dates = [cell for cell in sample if LIKE_DATE.match(cell)]
-        others = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
+        exceptions = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
         remedy = f"declare their format, as in {_declared(name, 'date %d.%m.%y')}"
-        if 0 < len(others) <= MAX_MARKERS and not any("," in cell for cell in others):
-            remedy = f"if the others stand for missing values, say so with {_markers(others)}"
+        if 0 < len(exceptions) <= MAX_MARKERS and not any("," in cell for cell in exceptions):
+            remedy = f"if the others stand for missing values, say so with {_markers(exceptions)}"
         return (
             f"{name!r} looks like dates, such as {dates[0]!r}, but is read as text: write all as "
             f"2021-01-25, or {remedy}."

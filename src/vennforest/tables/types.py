@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from vennforest._files import one_line, refuse_special
+from vennforest._files import one_line, read_json
 from vennforest._validation import InputError
 from vennforest.tables.cells import ZONED, CellColumn, CellKind
 
@@ -29,19 +28,7 @@ TYPES_FORM = (
 
 def read_types(source: Path | str) -> dict[str, str]:
     """Return declared column types from JSON text or a JSON file; see `TableColumns`."""
-    text = str(source)
-    if not text.lstrip().startswith("{"):
-        try:
-            refuse_special(Path(source))
-            text = Path(source).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{source} cannot be read: {one_line(error)}") from None
-    try:
-        return check_types(json.loads(text))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(
-            f"types must be JSON of {TYPES_FORM}, got a fault: {one_line(error)}"
-        ) from None
+    return check_types(read_json(source, "types", f"JSON of {TYPES_FORM}"))
 
 
 def check_types(types: Any) -> dict[str, str]:

@@ -185,8 +185,8 @@ def population_stability(
     rng = np.random.default_rng(random_state)
     shares = reference if isinstance(reference, Mapping) else None
     labels = grade_names(grade)
-    others = grade_names(reference if shares is None else list(shares), "reference")
-    texts = np.concatenate([labels, others])
+    reference_labels = grade_names(reference if shares is None else list(shares), "reference")
+    texts = np.concatenate([labels, reference_labels])
     codes, names = np.unique(texts, return_inverse=True)[::-1]
     k, n = len(names), len(labels)
     if not {*codes[:n].tolist()} & {*codes[n:].tolist()} and 0 < n < len(texts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from vennforest._messages import needed
+from vennforest._messages import needed, plain_number
 from vennforest._validation import (
     CodeArray,
     FloatArray,
@@ -50,9 +51,9 @@ def segments(
     Parameters
     ----------
     X : data frame or array-like of shape (n, d)
-        Columns that make segments: numbers in five bins of like size, other columns by value. The
-        rare values of a column are one level, and so are its missing cells. The predicted
-        probability is a column too. Of more than 20 columns the first 20 are crossed.
+        Columns that make segments: numbers in five bins of like size, dates by year, and other
+        columns by value. The rare values of a column are one level, and so are its missing cells.
+        The predicted probability is a column too. Of more than 20 columns the first 20 are crossed.
     y, p : array-like of shape (n,)
         Labels, and the probability of the second one in sorted order.
     groups : array-like of shape (n,), optional
@@ -176,7 +177,7 @@ def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
     missing = texts.isna().to_numpy()
     numbers = pd.to_numeric(texts, errors="coerce")
     is_number = numbers[~missing].notna().all() and not has_leading_zeros(texts[~missing])
-    digits = f"{{:.{3 if name == PREDICTED else 6}g}}".format
+    digits = partial(plain_number, digits=3 if name == PREDICTED else 6)
     if name == PREDICTED:
         texts = numbers.map(digits)
     if is_number and numbers.nunique() > 2 * N_BINS:

@@ -127,8 +127,8 @@ def internal_external(
                 f"{measure}_low": back(mean - width),
                 f"{measure}_high": back(mean + width),
             }
-    rest = pandas.DataFrame.from_dict(over_sites, orient="index")
-    table: pd.DataFrame = pandas.concat([frame, rest])
+    summary = pandas.DataFrame.from_dict(over_sites, orient="index")
+    table: pd.DataFrame = pandas.concat([frame, summary])
     return table
 
 
