@@ -1,9 +1,10 @@
-"""Blends of several models beside the default forest: ``python -m experiments.studies.blends``.
+"""Blends of several models beside forests: ``python -m experiments.studies.blends``.
 
-Every estimator is given to `CalibratedClassifier` as it is: the default forest; a forest of as many
-trees that draw leaf sizes and numbers of features (*all leaf sizes*); half the forest beside as
-many trees with larger leaves and more features (*two groups*); the forest beside a logistic
-regression; beside two of these; and that regression and histogram boosting alone. At most 600
+Every estimator is given to `CalibratedClassifier` as it is: a forest of full trees (*forest*); the
+*default*, which chooses the share of trees with larger leaves; a forest of as many trees that draw
+leaf sizes and numbers of features (*all leaf sizes*); half of the full trees beside as many with
+larger leaves and more features (*two groups*); full trees beside a logistic regression; beside two
+of these; and that regression and histogram boosting alone. At most 600
 training and 2,500 test rows of each data set, and of sets with 400 rows or more also 100 training
 rows. ``experiments/results/blends.csv`` has a row for each data set, number of rows and estimator:
 test losses, the mean probability of the last class minus its rate, processor seconds to fit, and
@@ -37,8 +38,8 @@ N_TIMED = 15
 
 def estimators():
     """Return the estimators by name."""
-    forest = MixedForestClassifier(300)
-    half = MixedForestClassifier(150)
+    forest = MixedForestClassifier(300, min_samples_leaf=1)
+    half = MixedForestClassifier(150, min_samples_leaf=1)
     leaves = MixedForestClassifier(150, min_samples_leaf=(5, 20), max_features=("sqrt", 0.5))
     leaf_sizes = {"min_samples_leaf": (1, 5, 20), "max_features": ("sqrt", 0.5)}
     imputer = SimpleImputer(strategy="median")
@@ -46,6 +47,7 @@ def estimators():
     boosting = HistGradientBoostingClassifier()
     return {
         "forest": forest,
+        "default": MixedForestClassifier(300),
         "all leaf sizes": MixedForestClassifier(300, **leaf_sizes),
         "logistic": linear,
         "boosting": boosting,

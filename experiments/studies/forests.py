@@ -23,7 +23,8 @@ MAX_ROWS = 2_000
 FORESTS = {
     "random forest": RandomForestClassifier(300),
     "extra trees": ExtraTreesClassifier(300, bootstrap=True),
-    "mixed forest": MixedForestClassifier(300),
+    "mixed forest": MixedForestClassifier(300, min_samples_leaf=1),
+    "default": MixedForestClassifier(300),
 }
 
 

@@ -25,12 +25,12 @@ from experiments.studies.tables import RESULTS, append_row, read_rows
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 
-from vennforest import CalibratedClassifier
+from vennforest import CalibratedClassifier, MixedForestClassifier
 from vennforest_experiments.datasets import catalogue, load
 
 SHIPPED = {"breast cancer": load_breast_cancer, "wine": load_wine}
@@ -244,12 +244,18 @@ def default_on_held_out_rows(model, X, y, X_new):
     return answer(CalibratedClassifier(FrozenEstimator(model)).fit(X, y), X_new)
 
 
+def default_forest(forest):
+    """Return the default model with as many trees as a forest."""
+    return CalibratedClassifier(MixedForestClassifier(forest.n_estimators), random_state=0)
+
+
 # Name of the way: the module that it needs besides vennforest, and the way.
 WAYS = {
     "vennforest, default": (
         None,
         on_all_rows(lambda forest: CalibratedClassifier(forest, random_state=0)),
     ),
+    "vennforest, default forest": (None, on_all_rows(default_forest)),
     "vennforest, matrix": (
         None,
         on_all_rows(lambda forest: CalibratedClassifier(forest, method="matrix", random_state=0)),
@@ -260,6 +266,14 @@ WAYS = {
     "scikit-learn, sigmoid, 5 folds": (None, scikit_learn("sigmoid")),
     "scikit-learn, isotonic, 5 folds": (None, scikit_learn("isotonic")),
     "scikit-learn, temperature, 5 folds": (None, scikit_learn("temperature")),
+    "scikit-learn, boosting, temperature, 5 folds": (
+        None,
+        on_all_rows(
+            lambda forest: CalibratedClassifierCV(
+                HistGradientBoostingClassifier(random_state=0), method="temperature"
+            )
+        ),
+    ),
     "venn-abers, held out": ("venn_abers", on_held_out_scores(venn_abers)),
     "venn-abers, out of bag by hand": ("venn_abers", on_out_of_bag_scores(venn_abers)),
     "MAPIE, Venn-Abers, held out": ("mapie", on_held_out_rows(mapie)),

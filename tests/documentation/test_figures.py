@@ -147,7 +147,7 @@ def in_all(row):
 
 def blend_table():
     for estimator in (
-        "forest", "logistic", "boosting", "two groups", "forest, logistic",
+        "forest", "default", "logistic", "boosting", "two groups", "forest, logistic",
         "two groups, logistic", "forest, boosting, logistic",
     ):  # fmt: skip
         cells = [
@@ -169,7 +169,7 @@ def large_draw(collection, many):
 
 def leaf_table():
     for estimator in (
-        "all leaf sizes", "two groups", "forest, logistic", "forest, boosting, logistic"
+        "default", "all leaf sizes", "two groups", "forest, logistic", "forest, boosting, logistic"
     ):  # fmt: skip
         cells = [
             with_error(blend_differences(estimator, large_draw(collection, many)))
@@ -232,8 +232,8 @@ WHAT = ("coverage", "width")
 
 
 def interval_table():
-    for source in ("out of bag", "folds", "held-out third", "blend"):
-        for rows in (200, 1000, 5000)[: 2 if source == "blend" else 3]:
+    for source in ("out of bag", "default", "folds", "held-out third", "blend"):
+        for rows in (200, 1000, 5000)[: {"blend": 2, "default": 2}.get(source, 3)]:
             where = {"source": source, "rows": rows}
             columns = [f"{what}_{kind}" for kind in ("95", "90", "exact_95") for what in WHAT]
             values = [select("intervals", column, **where) for column in columns]
@@ -408,9 +408,10 @@ def sentences():
     yield f"{short(mean('intervals', 'coverage_95'), 2)} of the cases"
     jumps = [r for r in rows_of("interval_designs") if r["design"] in ("jump", "three steps")]
     yield f"in {short(min(float(row['worst']) for row in jumps), 2)} of the draws"
-    covered = [select("intervals", "coverage_95", source="blend", rows=n) for n in (200, 1000)]
-    errors = [short(draws.std(ddof=1) / len(draws) ** 0.5) for draws in covered]
-    yield f"standard errors {errors[0]} and {errors[1]} over draws"
+    for source in ("default", "blend"):
+        draws = [select("intervals", "coverage_95", source=source, rows=n) for n in (200, 1000)]
+        errors = [short(some.std(ddof=1) / len(some) ** 0.5) for some in draws]
+        yield f"{errors[0]} and {errors[1]} over draws of the {source}"
     blend = deviation("blend with logistic regression", "normals")
     yield f"logistic regression is off by {short(blend, 2)}"
     named = deviation("5 folds, groups named", "near-copies")

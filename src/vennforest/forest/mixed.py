@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.class_weight import compute_sample_weight
 
-from vennforest._validation import check_option, require
+from vennforest._validation import FloatArray, InputError, check_number, check_option, require
+from vennforest.forest.bags import Membership
+from vennforest.forest.packed import PackedForest
 
 Splitter = Literal["best", "random"]
 """How a tree splits: by the best threshold of each feature, or by one drawn at random."""
@@ -17,15 +24,26 @@ Splitter = Literal["best", "random"]
 MIXED = ("splitter", "min_samples_leaf", "max_features")
 """The parameters that may have several values in one forest."""
 
+LARGE_LEAVES = (5, 20)
+"""Rows that leaves of the second group of trees have at least; each tree draws one of them."""
+
+HALF = 0.5
+"""Share of the features among which trees of the second group search splits, or ``max_features``.
+"""
+
+SHARES = np.linspace(0, 1, 21)
+"""Shares of the first group of trees, between which the out-of-bag rows choose."""
+
 
 class MixedForestClassifier(RandomForestClassifier):
     """A random forest that mixes trees of several kinds, so that their errors correlate less.
 
     The trees of a random forest search the best threshold of each feature (Breiman 2001), those of
     extra trees draw it at random (Geurts et al. 2006). Here each tree draws one of the two
-    splitters, and its leaf size and number of features if several are given. Trees remain
-    independent and identically distributed given the data. Each is grown on a bootstrap sample, so
-    every row is out of bag for about a third of them.
+    splitters. Full trees are best where classes hardly overlap, trees with larger leaves where
+    outcomes are noisy: by default the forest grows some of each, and the rows that are out of bag
+    choose their shares. Trees are independent and, in each of the two groups, identically
+    distributed. Each is grown on a bootstrap sample, so every row is out of bag for about a third.
 
     Parameters
     ----------
@@ -34,7 +52,12 @@ class MixedForestClassifier(RandomForestClassifier):
     splitter : {"best", "random"} or sequence of these, default=("best", "random")
         How splits are found. If this or one of the next two parameters is a sequence, each tree
         draws one of its values.
-    min_samples_leaf : int, float or sequence of these, default=1
+    min_samples_leaf : "auto", int, float or sequence of numbers, default="auto"
+        As in a random forest. ``"auto"``: two groups of trees, of which a quarter of
+        ``n_estimators`` is grown each before the share of the first is chosen. The first has leaves
+        of one row; trees of the second draw 5 or 20, and half of the features beside
+        ``max_features``. The share is the mean of those from 0 to 1, weighted by the likelihood of
+        the labels at the mixed probabilities out of bag. For labels of several columns it is 1.
     max_features : {"sqrt", "log2", None}, int, float or sequence of these, default="sqrt"
         As in a random forest, whose other parameters are the same for all trees.
 
@@ -43,6 +66,8 @@ class MixedForestClassifier(RandomForestClassifier):
     estimators_ : list of DecisionTreeClassifier
         Fitted trees with the parameters that they drew. Other attributes are those of a random
         forest.
+    full_share_ : float
+        With ``min_samples_leaf="auto"``, the share of trees with leaves of one row.
 
     References
     ----------
@@ -57,7 +82,9 @@ class MixedForestClassifier(RandomForestClassifier):
     >>> sorted({tree.splitter for tree in forest.estimators_})
     ['best', 'random']
     >>> round(forest.oob_score_, 2)
-    0.97
+    0.96
+    >>> round(forest.full_share_, 2)  # classes hardly overlap
+    0.98
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -65,6 +92,10 @@ class MixedForestClassifier(RandomForestClassifier):
             name: [*rules, list, tuple] if name in MIXED else rules
             for name, rules in RandomForestClassifier._parameter_constraints.items()
         },
+        "min_samples_leaf": [
+            *RandomForestClassifier._parameter_constraints["min_samples_leaf"],
+            *(list, tuple, StrOptions({"auto"})),
+        ],
         "splitter": [str, list, tuple],
     }
 
@@ -76,7 +107,7 @@ class MixedForestClassifier(RandomForestClassifier):
         criterion: str = "gini",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
-        min_samples_leaf: Any = 1,
+        min_samples_leaf: Any = "auto",
         min_weight_fraction_leaf: float = 0.0,
         max_features: Any = "sqrt",
         max_leaf_nodes: int | None = None,
@@ -124,17 +155,68 @@ class MixedForestClassifier(RandomForestClassifier):
         for kind in self._kinds():
             check_option(kind.pop("splitter"), Splitter, "splitter")
             RandomForestClassifier(**kind)._validate_params()
-        super().fit(X, y, sample_weight)
+        self.__dict__.pop("full_share_", None)
+        if not isinstance(self.min_samples_leaf, str):
+            super().fit(X, y, sample_weight)
+            return self
+        self._validate_params()
+        if self.warm_start:
+            raise InputError(
+                'warm_start must be False with min_samples_leaf="auto", whose groups grow '
+                "together, got True: give min_samples_leaf a number"
+            )
+        return self._fit_groups(X, y, sample_weight)
+
+    def _fit_groups(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        """Grow full trees and trees with larger leaves, in the share that is best out of bag."""
+        features = [*_options(self.max_features), HALF]
+        larger = {"min_samples_leaf": LARGE_LEAVES, "max_features": features}
+        kinds: list[dict[str, Any]] = [{"min_samples_leaf": 1}, larger]
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=2)
+        groups = [
+            clone(self).set_params(**kind, random_state=int(seed), warm_start=True, oob_score=False)
+            for kind, seed in zip(kinds, seeds, strict=True)
+        ]
+        n_first = max(1, self.n_estimators // 4)
+        for group in groups:
+            group.set_params(n_estimators=n_first).fit(X, y, sample_weight)
+        share = _best_share(groups, X, y, sample_weight)
+        n_full = round(share * self.n_estimators)
+        trees = []
+        for group, n_trees in zip(groups, (n_full, self.n_estimators - n_full), strict=True):
+            if n_trees > n_first:
+                group.set_params(n_estimators=n_trees).fit(X, y, sample_weight)
+            trees += group.estimators_[:n_trees]
+        params = self.get_params()
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update({k: v for k, v in vars(groups[0]).items() if k not in params})
+        self.estimators_, self.full_share_ = trees, share
+        if self.oob_score:
+            self._score_out_of_bag(X, y)
         return self
+
+    def _score_out_of_bag(self, X: Any, y: ArrayLike) -> None:
+        """Set ``oob_score_`` and ``oob_decision_function_`` as a random forest does."""
+        n_classes, is_single = vars(self)["n_classes_"], self.n_outputs_ == 1
+        classes = [self.classes_] if is_single else self.classes_
+        columns = np.reshape(y, (-1, self.n_outputs_)).T
+        codes = [np.searchsorted(c, labels) for c, labels in zip(classes, columns, strict=True)]
+        # Its method takes lists for each column of labels, as they are before the end of its fit.
+        self.n_classes_ = [n_classes] if is_single else n_classes
+        score = {"scoring_function": self.oob_score} if callable(self.oob_score) else {}
+        rows = self._validate_X_predict(X)
+        self._set_oob_score_and_attributes(rows, np.column_stack(codes), **score)
+        self.n_classes_ = n_classes
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each kind of tree."""
-        values = [getattr(self, name) for name in MIXED]
-        options = [v if isinstance(v, list | tuple) else [v] for v in values]
-        for name, name_options in zip(MIXED, options, strict=True):
-            if not name_options:
-                raise ValueError(f"{name} must have a value, got {name_options!r}")
-        return [dict(zip(MIXED, kind, strict=True)) for kind in product(*options)]
+        values = {name: _options(getattr(self, name)) for name in MIXED}
+        if isinstance(self.min_samples_leaf, str):
+            values["min_samples_leaf"] = [1, *LARGE_LEAVES]
+        for name, options in values.items():
+            if not options:
+                raise ValueError(f"{name} must have a value, got {getattr(self, name)!r}")
+        return [dict(zip(MIXED, kind, strict=True)) for kind in product(*values.values())]
 
     def _make_estimator(self, append: bool = True, random_state: Any = None) -> Any:
         """Return an unfitted tree whose kind is drawn by its seed; called by scikit-learn."""
@@ -146,3 +228,49 @@ class MixedForestClassifier(RandomForestClassifier):
     def _check_state(self) -> None:
         for tree in self.estimators_:
             require(tree.n_features_in_ == self.n_features_in_, "trees must have its features")
+        check_number(getattr(self, "full_share_", 1), "full_share_", 0, 1)
+
+
+def _options(value: Any) -> list[Any]:
+    """Return the values of a parameter that may be a sequence of them."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _best_share(
+    groups: Sequence[MixedForestClassifier], X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> float:
+    """Return the share of the first of two groups of trees that the out-of-bag rows give.
+
+    With the likelihood L(s) of the labels at ``s p_1 + (1 - s) p_2``, p the probabilities of the
+    labels by the trees of each group that did not see the row, it is the mean of s with weights
+    L(s): where rows are few it stays near one half.
+    """
+    first = groups[0]
+    if first.n_outputs_ > 1:
+        return 1.0
+    labels = np.ravel(y)
+    weight = np.ones(len(labels)) if sample_weight is None else np.array(sample_weight, np.float64)
+    if (balance := first.class_weight) is not None:
+        balance = "balanced" if balance == "balanced_subsample" else balance
+        weight *= compute_sample_weight(balance, labels)
+    p = [_out_of_bag(group, X, np.searchsorted(first.classes_, labels)) for group in groups]
+    is_scored = np.isfinite(p[0] + p[1]) & (weight > 0)
+    weight = weight[is_scored] / weight[weight > 0].mean()
+    p1, p2 = (of_group[is_scored] for of_group in p)
+    smallest = 0.5 / len(first.estimators_)  # no mean over so few trees is more certain
+    log_likelihood = np.array(
+        [weight @ np.log(np.maximum(s * p1 + (1 - s) * p2, smallest)) for s in SHARES]
+    )
+    return float(np.average(SHARES, weights=np.exp(log_likelihood - log_likelihood.max())))
+
+
+def _out_of_bag(forest: MixedForestClassifier, X: Any, codes: NDArray[np.intp]) -> FloatArray:
+    """Return the out-of-bag probabilities (n,) of the labels of training rows, NaN without any."""
+    packed = PackedForest.from_forest(forest)
+    examples = np.arange(len(codes))
+    scores = packed.scores(
+        packed.check_rows(X), Membership.from_forest(forest, len(codes)), examples, n_jobs=1
+    )
+    if scores.ndim == 2:
+        return np.asarray(scores[examples, codes])
+    return np.where(codes == 1, scores, 1 - scores)
