@@ -250,3 +250,17 @@ def test_batches_without_rows_count_nothing_wherever_they_come():
 def test_a_level_is_checked_where_nothing_is_compared():
     with pytest.raises(ValueError, match="level must"):
         decision_curve([0, 1], [0.2, 0.7], [0.5], level=2.0)
+
+
+def test_decimals_are_the_nearest_numbers():
+    pa = pytest.importorskip("pyarrow")
+    from decimal import Decimal
+
+    from vennforest.tables.cells import plain_array
+
+    values = np.random.default_rng().integers(0, 10**9, 500) / 1e9
+    cells = pa.array([Decimal(repr(v)).quantize(Decimal("1e-9")) for v in values.tolist()])
+    batch = pa.record_batch({"s": cells, "y": pa.array(np.arange(500) % 2)})
+    counts = ScoreCounts.from_batches([batch], score="s", target="y")
+    assert counts.scores.tolist() == np.unique(values).tolist()
+    assert plain_array(cells, "s").to_pylist() == values.tolist()

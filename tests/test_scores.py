@@ -308,3 +308,27 @@ def test_masked_entries_are_refused_wherever_they_are():
     ):
         with pytest.raises(ValueError, match="must have no masked entries, got"):
             refused()
+
+
+def test_dates_and_complex_numbers_are_no_scores():
+    for values in (
+        np.array(["2020-01-01"], "datetime64[D]"),
+        np.array([1], "m8[s]"),
+        np.array([1j]),
+    ):
+        with pytest.raises(ValueError, match="scores must be numbers in a dense array, got"):
+            read_scores(values, 2)
+
+
+def test_labels_are_read_as_they_are_written_or_refused_by_one_sentence():
+    s, y = [0.1, 0.4, 0.6, 0.9], np.array([0, 1, 0, 1])
+    expected = VennAbers().fit(s, y).predict_proba(s)
+    for labels in (y.astype(object), (y == 1).astype(object), [False, 1, 0, True]):
+        assert_array_equal(VennAbers().fit(s, labels).predict_proba(s), expected)
+    days = np.array(["2020-01-01", "NaT", "2020-01-02", "NaT"], "datetime64[D]")
+    decimals = [Decimal(int(label)) for label in y]
+    for labels in (decimals, days, y.astype("S"), s, [0, 1, 0, np.nan], [0, 1, 0, np.inf]):
+        with pytest.raises(InputError, match="y must have a label in every row, of text"):
+            VennAbers().fit(s, labels)
+    with pytest.raises(ValueError, match="labels that can be sorted, got int and str"):
+        VennAbers().fit(s, [1, "a", 1, "a"])

@@ -33,7 +33,11 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     refuse_masked(y, "y")
     if hasattr(getattr(y, "dtype", None), "numpy_dtype"):  # pandas's nullable integers stay such
         y = cast(Any, y).to_numpy()
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
+        y = np.array(y, object)  # numpy would turn numbers among text into text
     y = cast("NDArray[Any]", column_or_1d(y, warn=True))
+    if y.dtype.kind == "O" and all(isinstance(c, bool | np.bool_ | Integral) for c in y.tolist()):
+        y = np.array(y.tolist())
     if y.dtype.kind in "biu" and classes is None and len(y):
         low = y.min()
         span = int(y.max()) - int(low) + 1
@@ -45,7 +49,13 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
                 return shifted, np.arange(span, dtype=y.dtype) + low
             return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs).astype(y.dtype) + low
     labels = _sorted_labels(y, "y")
-    check_classification_targets(y)
+    try:
+        require(y.dtype.kind not in "mM" or not np.isnat(y).any(), "Input y contains NaT.")
+        check_classification_targets(y)
+    except (TypeError, ValueError) as error:  # of scikit-learn, which does not name a rule
+        raise InputError(
+            f"y must have a label in every row, of text, integers or booleans, got: {error}"
+        ) from error
     if classes is None:
         return np.searchsorted(labels, y).astype(np.intp), labels
     labels = _sorted_labels(np.asarray(classes), "classes")

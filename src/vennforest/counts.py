@@ -442,7 +442,10 @@ def _padded(weights: FloatArray, k: int) -> FloatArray:
 
 def _numbers(batch: Any, name: str, on: On, n_columns: int = 1) -> FloatArray:
     """Return a column of finite numbers, or minus infinity where it is a score."""
-    values = np.asarray(batch[name].cast("float64").to_numpy(zero_copy_only=False))
+    cells = batch[name]
+    if str(cells.type).startswith("decimal"):  # whose cast to float64 misses the last digit
+        cells = cells.cast("string")
+    values = np.asarray(cells.cast("float64").to_numpy(zero_copy_only=False))
     wrong = values[is_impossible(values, on, n_columns)]
     if len(wrong):
         raise InputError(f"{name!r} must be finite, got {wrong[0]}: leave such rows out")

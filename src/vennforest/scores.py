@@ -81,6 +81,8 @@ def as_numbers(scores: ArrayLike, name: str = "scores") -> FloatArray:
     if hasattr(scores, "detach"):
         scores = scores.detach().cpu().double().numpy()
     try:
+        if getattr(getattr(scores, "dtype", None), "kind", "f") in "cmM":
+            raise TypeError("complex numbers, dates or times")
         array = np.asarray(scores, np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers in a dense array, got {error}") from None

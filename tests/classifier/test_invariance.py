@@ -6,6 +6,9 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier
@@ -71,3 +74,21 @@ def test_the_container_of_the_rows_changes_nothing(name):
     numbers = (negative, read_only, new.astype(np.float32), new.astype(">f8"), new.tolist())
     for rows in (*numbers, sparse.csr_array(new), sparse.csc_matrix(new)):
         assert_array_equal(predictions(model, rows), expected)
+
+
+@pytest.mark.parametrize("container", ["array", "sparse", "pandas", "polars"])
+def test_rows_in_single_precision_do_not_depend_on_the_other_rows(container):
+    """Linear models add up numbers in an order that depends on how many rows there are."""
+    X, y = make_classification(400, 30, n_informative=5, flip_y=0.2)
+    X = X.astype(np.float32)
+    if container == "sparse":
+        X = sparse.csr_array(X)
+    elif container != "array":
+        names = [f"x{j}" for j in range(30)]
+        X = pytest.importorskip(container).DataFrame(dict(zip(names, X.T, strict=True)))
+    pipeline = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
+    model = CalibratedClassifier(pipeline, calibrate_on="holdout", random_state=0).fit(X, y)
+    expected = model.predict_multiprobability(X)
+    parts = [model.predict_multiprobability(X[i : i + 1]) for i in range(50)]
+    differs = np.vstack([part.upper for part in parts]) != expected.upper[:50]
+    assert differs.any(axis=1).sum() <= 1  # where rounding parts two neighbours

@@ -14,6 +14,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.scores import check_scores, columns, round_scores
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
+from vennforest.sources.data import as_read
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
 
 MAX_TRAINING_SHARE = 0.5
@@ -66,7 +67,7 @@ def _comparable_scores(folds: list[Fold], X: Any) -> FloatArray:
     """Return the scores (n,) or (n, k) of rows, each by the model of a fold drawn by its hash."""
     if len(folds) == 1:
         return _fold_scores(folds[0], X)
-    fold_of_row = draw_examples(hash_rows(X), 0, len(folds))
+    fold_of_row = draw_examples(hash_rows(as_read(X, folds[0].model)), 0, len(folds))
     scores = np.empty((len(fold_of_row), *folds[0].scores.shape[1:]))
     for k, fold in enumerate(folds):
         rows = np.flatnonzero(fold_of_row == k)

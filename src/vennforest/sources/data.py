@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, Literal
 
 import joblib
@@ -31,6 +32,7 @@ from vennforest._validation import (
     check_number,
     check_option,
     encode_groups,
+    is_frame,
     require,
 )
 from vennforest.forest import Members, Membership
@@ -39,6 +41,9 @@ from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 ScoresAndExamples = tuple[FloatArray, IntArray | None]
 """Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
+
+SINGLE_PRECISIONS = ("float16", "float32", "float[pyarrow]", "halffloat[pyarrow]")
+"""Types of numbers, in arrays and data frames, with which sums are not exact to 40 digits."""
 
 Subforest = Literal["exchangeable", "all"]
 """Which trees score a new object for its bounds."""
@@ -296,6 +301,11 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     class that the model does not know has probability 0, or the smallest decision value of the row.
     """
     model_classes = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
+    while type(model) is Pipeline:  # each step is given double precision
+        for _, step in model.steps[:-1]:
+            X = transformed(X, step)
+        model = model[-1]
+    X = in_double(X, model)
     if hasattr(model, "predict_proba"):
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
         missing = np.zeros(len(scores))
@@ -330,6 +340,42 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
         )
     return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
+
+
+def as_read(X: Any, model: Any) -> Any:
+    """Return rows as the model reads the columns of a table, whatever the format of its file."""
+    model = getattr(model, "first_model", model)  # of a blend
+    is_of_table = type(model) is Pipeline and hasattr(model[0], "as_types")
+    return model[0].transform(X) if is_of_table else X
+
+
+def in_double(X: Any, step: Any) -> Any:
+    """Return rows in double precision for a step of scikit-learn, for others as they are.
+
+    In single precision the last digits of a sum depend on how many rows there are, which would
+    break ties between new rows and calibration examples; those of double precision are rounded off.
+    """
+    kinds = X.dtypes if is_frame(X) else [getattr(X, "dtype", "")]
+    singles = [str(kind).lower() in SINGLE_PRECISIONS for kind in kinds]
+    if not any(singles) or not all(map(_is_of_sklearn, nested_estimators(step))):
+        return X
+    if not is_frame(X):
+        return X.astype(np.float64)
+    names = list(compress(X.columns, singles))
+    if hasattr(X, "with_columns"):  # of polars
+        return X.with_columns(X[name].cast(float) for name in names)
+    return X.astype(dict.fromkeys(names, np.float64))
+
+
+def _is_of_sklearn(estimator: Any) -> bool:
+    """Tell whether an estimator, or a class that it extends, is one of scikit-learn's."""
+    modules = [cls.__module__.split(".") for cls in type(estimator).__mro__]
+    return any(m[0] == "sklearn" and m[1] not in ("base", "utils") for m in modules)
+
+
+def transformed(X: Any, step: Any) -> Any:
+    """Return what a step of a pipeline makes of rows."""
+    return X if step in (None, "passthrough") else step.transform(in_double(X, step))
 
 
 def trained_names(model: Any) -> list[str] | None:
@@ -421,7 +467,7 @@ def skip_shared_steps(folds: list[Fold], X: Any) -> tuple[list[Fold], Any]:
         for (_, step), *pairs in zip(*(m.steps[:-1] for m in models), strict=False):
             if any(model_step is not step for _, model_step in pairs):
                 break
-            X, n = X if step in (None, "passthrough") else step.transform(X), n + 1
+            X, n = transformed(X, step), n + 1
     return [replace(fold, model=fold.model[n:]) for fold in folds] if n else folds, X
 
 

@@ -130,6 +130,8 @@ def plain_array(cells: Any, name: str) -> pa.Array:
         return pc.divide(microseconds.cast(pa.float64()), 1e6)
     kind = pa.float64() if pa.types.is_null(array.type) else plain_type(array.type)
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if pa.types.is_decimal(array.type):  # whose cast to float64 misses the last digit
+        array = array.cast(pa.string())
     is_plain = is_number or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind)
     try:
         if not is_plain and not is_text(kind):
