@@ -3,11 +3,22 @@
 import numpy as np
 import pytest
 
-from vennforest import Multiprobability, VennAbers, update
+from vennforest import (
+    CalibratedClassifier,
+    Monitor,
+    Multiprobability,
+    ScoreCounts,
+    VennAbers,
+    audit,
+    estimate_performance,
+    update,
+)
 from vennforest.decisions import threshold_for
 from vennforest.metrics import (
     calibration_distances,
     calibration_error,
+    interval_curve,
+    reliability_curve,
     threshold_table,
 )
 from vennforest.validation import population_stability, segments
@@ -37,3 +48,35 @@ MODEL = VennAbers().fit(P, Y)
 def test_a_value_of_the_wrong_type_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+LABEL_READERS = {
+    "calibrator": lambda y: VennAbers().fit(P, y),
+    "counts": lambda y: ScoreCounts.from_scores(P, y),
+    "classifier": lambda y: CalibratedClassifier().fit(P[:, None], y),
+    "measure": lambda y: reliability_curve(y, P),
+    "intervals": lambda y: interval_curve(y, MODEL.predict_multiprobability(P)),
+    "threshold": lambda y: threshold_for(P, y, precision=0.5),
+    "monitor": lambda y: Monitor().fit(P, y),
+    "update": lambda y: update(P, y),
+    "audit": lambda y: audit(CalibratedClassifier(), P[:, None], y),
+    "performance": lambda y: estimate_performance(MODEL, P, reference=(P, y)),
+}
+"""Everything that takes labels."""
+
+
+@pytest.mark.parametrize("read", LABEL_READERS.values(), ids=LABEL_READERS)
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (Y[:-1], r"y must have shape \(40,\), got \(39,\)"),
+        (
+            np.eye(2)[Y.astype(int)],
+            r"y must have shape \(40,\), got \(40, 2\): give one label for each",
+        ),
+    ],
+    ids=["short", "one-hot"],
+)
+def test_labels_that_are_not_one_for_each_row_are_refused(read, y, message):
+    with pytest.raises(ValueError, match=message):
+        read(y)

@@ -25,17 +25,33 @@ CodeArray = NDArray[np.integer[Any]]
 """Class indices, which may be of a small integer type."""
 
 
-def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
-    """Return the index of each label (n,) in the sorted classes, and the classes (k,).
-
-    ``classes`` lists every class; by default those in ``y``.
-    """
+def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
+    """Return labels as an array of shape (n,), of any length without ``n``."""
     refuse_masked(y, "y")
     if hasattr(getattr(y, "dtype", None), "numpy_dtype"):  # pandas's nullable integers stay such
         y = cast(Any, y).to_numpy()
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
         y = np.array(y, object)  # numpy would turn numbers among text into text
-    y = cast("NDArray[Any]", column_or_1d(y, warn=True))
+    try:
+        labels: NDArray[Any] = column_or_1d(y, warn=True)
+        shape = labels.shape
+    except ValueError:
+        shape = np.asarray(y, object).shape
+    if len(shape) != 1 or n not in (None, len(labels)):
+        way_out = ": give one label for each row, such as Y.argmax(axis=1) of indicators"
+        rule = f"y must have shape ({'n' if n is None else n},)"
+        raise InputError(f"{rule}, got {shape}{way_out if len(shape) > 1 else ''}")
+    return labels
+
+
+def encode_labels(
+    y: ArrayLike, classes: ArrayLike | None = None, n: int | None = None
+) -> tuple[IntArray, NDArray[Any]]:
+    """Return the index of each label (n,) in the sorted classes, and the classes (k,).
+
+    ``classes`` lists every class; by default those in ``y``. With ``n``, other lengths are refused.
+    """
+    y = label_vector(y, n)
     if y.dtype.kind == "O" and all(isinstance(c, bool | np.bool_ | Integral) for c in y.tolist()):
         y = np.array(y.tolist())
     if y.dtype.kind in "biu" and classes is None and len(y):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv
-from sklearn.utils.validation import check_consistent_length
 
 from vennforest._class_columns import ScoreNames, class_columns, column_names, in_class_order
 from vennforest._jit import kernel
@@ -24,6 +23,7 @@ from vennforest._validation import (
     check_order,
     check_weights,
     encode_labels,
+    label_vector,
 )
 from vennforest.scores import (
     On,
@@ -314,9 +314,9 @@ def read_examples(
     scores: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
 ) -> tuple[IntArray, NDArray[Any], FloatArray | None]:
     """Return the codes (n,) of labels, the classes (k,), and weights (n,); None where all are 1."""
-    check_consistent_length(scores, y)
     if not len(scores) and classes is None:
         raise ValueError("classes must be named where there is no example, got None")
+    y = label_vector(y, len(scores))
     codes, labels = encode_labels(y if len(scores) else np.asarray(classes)[:0], classes)
     if len(labels) < 2:
         raise ValueError(

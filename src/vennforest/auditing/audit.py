@@ -13,9 +13,9 @@ from scipy.sparse import issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _num_samples
 
-from vennforest._validation import FloatArray, IntArray, encode_groups
+from vennforest._validation import FloatArray, IntArray, check_weights, encode_groups, label_vector
 from vennforest.auditing.columns import (
     MIN_AUDITED_ROWS,
     find_faulty_columns,
@@ -75,10 +75,11 @@ def audit(
     >>> [finding.kind for finding in findings]
     ['copies']
     """
-    labels = column_or_1d(y)
-    X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
+    X = indexable(X)[0]
+    labels = label_vector(y, _num_samples(X))
     are_new = _are_new(model, X)
-    rows = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(sample_weight)
+    weight = check_weights(sample_weight, len(labels))
+    rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)
     if len(rows) < len(labels):
         X = _safe_indexing(X, rows)
     group_codes = encode_groups(groups, labels)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import shown
 from vennforest._validation import (
@@ -187,8 +187,7 @@ def threshold_for(
     if y is not None:
         check_order(model, y=y, groups=groups)
         scores, exact, fitted = _one_column(model), True, None
-        check_consistent_length(scores, y)
-        codes, classes = encode_labels(y)
+        codes, classes = encode_labels(y, n=len(scores))
         code = class_index(classes, pos_label)
     else:
         if groups is not None:

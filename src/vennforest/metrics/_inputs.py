@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length
 
 from vennforest._class_columns import in_class_order
 from vennforest._validation import (
@@ -82,10 +81,9 @@ def check_estimates(
     """Return validated estimates; `brier_decomposition` describes the parameters."""
     check_order(p, y=y, sample_weight=sample_weight)
     estimates = check_probabilities(p)
-    check_consistent_length(estimates, y)
     if not len(estimates):
         raise ValueError("p must contain at least one estimate, got 0 sample(s)")
-    codes, labels = encode_labels(y, classes)
+    codes, labels = encode_labels(y, classes, len(estimates))
     estimates = check_probabilities(p, labels) if hasattr(p, "columns") else estimates
     k = len(labels)
     if k == 1:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import t as student
-from sklearn.utils.validation import check_consistent_length
 
 from vennforest._messages import shown
 from vennforest._validation import FloatArray, IntArray, class_index, encode_labels
@@ -91,9 +90,7 @@ def interval_curve(
         column, event = np.full(len(m), code), str(m.classes[code])
     outcome = None
     if y is not None:
-        check_consistent_length(m.lower, y)
-        encode_labels(y, m.classes)
-        outcome = (m.classes[column] == np.asarray(y).reshape(-1)).astype(np.float64)
+        outcome = (column == encode_labels(y, m.classes, len(m))[0]).astype(np.float64)
     low, high, middle = (
         np.take_along_axis(table, column[:, None], axis=1)[:, 0]
         for table in (m.lower, m.upper, middle)

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import erfc, expit, logit, ndtri, stdtrit
 from scipy.stats import rankdata
 
-from vennforest._validation import FloatArray, IntArray, check_inside, class_index
+from vennforest._validation import FloatArray, InputError, IntArray, check_inside, class_index
 from vennforest.metrics._inputs import (
     ClassEstimates,
     check_estimates,
@@ -21,6 +21,14 @@ from vennforest.metrics._inputs import (
 from vennforest.metrics.intervals import share_interval
 from vennforest.multiprobability import Multiprobability
 from vennforest.scores import as_numbers
+
+
+def check_versus(versus: ArrayLike, p: ArrayLike) -> None:
+    """Raise an error unless other estimates are of as many rows as p."""
+    if np.shape(versus)[:1] != np.shape(p)[:1]:
+        raise InputError(
+            f"versus must have the rows of p, {np.shape(p)[0]}, got shape {np.shape(versus)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,7 @@ def auc_difference(
         Other probabilities of the same rows.
     """
     check_inside(level, "level")
+    check_versus(versus, p)
     pair = [check_estimates(y, values, None, classes, pos_label) for values in (p, versus)]
     first = pair[0]
     counts = np.bincount(first.codes, minlength=first.p.shape[1])
@@ -402,6 +411,7 @@ def decision_curve(
     check_inside(level, "level")
     band: dict[str, FloatArray] = {}
     if versus is not None:
+        check_versus(versus, p)
         p_versus = positive_problem(y, versus, sample_weight, classes, pos_label).p
         group = group_numbers(groups, p, sample_weight)
         band = {"versus": benefit(p_versus), "difference": benefit(estimate) - benefit(p_versus)}

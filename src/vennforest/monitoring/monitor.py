@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from vennforest._messages import shown, warn
 from vennforest._validation import (
@@ -168,11 +168,9 @@ class Monitor(BaseEstimator):
             n, n_equal_pairs = self.model._state.n_rows or 0, self.model._state.n_equal_pairs
         else:
             classes = classes if self.model is None else self.model.classes_
-            codes, labels = encode_labels(y, classes)
+            codes, labels = encode_labels(y, classes, _num_samples(X))
             scores, hashes = self._scores_and_hashes(X, max(2, len(labels)))
             n, n_equal_pairs = len(scores), count_equal_pairs(hashes)
-        if len(scores) != len(codes):
-            raise InputError(f"y must have {len(scores)} labels, got {len(codes)}")
         if len(labels) < 2:
             raise InputError(f"y must contain two classes or more, got {shown(labels.tolist())}")
         if len(codes) < MIN_REFERENCE:

@@ -285,11 +285,7 @@ def _reference_examples(model: Any, reference: Any) -> Examples:
     is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
         X = reference[0] if hasattr(reference[0], "shape") else np.asarray(reference[0])
-        codes = encode_labels(reference[1], model.classes_)[0]
-        if len(codes) != _num_samples(X):
-            raise InputError(
-                f"reference must have a label for each of {_num_samples(X)} rows, got {len(codes)}"
-            )
+        codes = encode_labels(reference[1], model.classes_, _num_samples(X))[0]
         if not is_own or not are_of_fit(model, codes):
             if training_share(model, row_hashes(model, X)) >= MAX_TRAINING_SHARE:
                 raise InputError(OTHER_ORDER)

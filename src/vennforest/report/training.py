@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import as_sentence
-from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
+from vennforest._validation import FloatArray, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import (
@@ -65,9 +65,7 @@ def cross_validate(
         frame = as_pandas(X)
         X = pipeline[0].fit(frame).transform(frame)
         model = clone(model).set_params(estimator=pipeline[1:])
-    codes, classes = encode_labels(y)
-    if X.shape[0] != len(codes):
-        raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
+    codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
     for name, values in {"time": time, "site": site}.items():
         has_value = np.ones(len(rows), bool) if values is None else np.isfinite(values[rows])
