@@ -34,7 +34,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import named_estimators
 from vennforest.metrics.monotonicity import falling_frequency
 from vennforest.sources.checks import features_of
-from vennforest.sources.row_hashes import hash_rows, sketch_rows
+from vennforest.sources.row_hashes import sketch_rows
 
 
 def audit(
@@ -138,8 +138,9 @@ def _are_new(model: Any, X: Any) -> bool:
     """Return whether rows X are others than those that a classifier was fitted to."""
     if not isinstance(model, CalibratedClassifier) or not hasattr(model, "classes_"):
         return False
-    sketch = model._state.row_sketch
-    return sketch is not None and not np.array_equal(sketch_rows(hash_rows(X)), sketch)
+    state = model._state
+    own = state.row_sketch
+    return own is not None and not np.array_equal(sketch_rows(state.row_hashes(X)), own)
 
 
 def find_falling_frequency(

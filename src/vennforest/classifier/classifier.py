@@ -231,20 +231,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             groups_by, group_codes = Groups.fit(self.by, X, len(data))
         hashes = hash_rows(X)
         folds, source, reason = fit_folds(self, members, hashes, random_state, split_state)
-        return self._calibrate(
-            FittedClassifier(
-                classes,
-                folds,
-                source,
-                reason,
-                n_rows=len(data),
-                n_equal_pairs=count_equal_pairs(hashes),
-                row_sketch=sketch_rows(hashes),
-                row_groups=data.groups,
-                groups=groups_by,
-                group_codes=group_codes,
-            )
+        fitted = FittedClassifier(
+            classes,
+            folds,
+            source,
+            reason,
+            n_rows=len(data),
+            n_equal_pairs=count_equal_pairs(hashes),
+            row_groups=data.groups,
+            groups=groups_by,
+            group_codes=group_codes,
         )
+        return self._calibrate(replace(fitted, row_sketch=sketch_rows(fitted.row_hashes(X))))
 
     def recalibrate(
         self, method: str | Calibrator = "venn-abers", *, merge: ClassifierMerge = "auto"

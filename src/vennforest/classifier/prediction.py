@@ -46,8 +46,8 @@ from vennforest.prior import (
     shift_probabilities,
 )
 from vennforest.sources import CalibrationExamples, Fold
-from vennforest.sources.data import skip_shared_steps
-from vennforest.sources.row_hashes import HashArray
+from vennforest.sources.data import as_read, skip_shared_steps
+from vennforest.sources.row_hashes import HashArray, hash_rows
 
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
@@ -97,6 +97,13 @@ class FittedClassifier:
             return self.shift.shares
         examples = CalibrationExamples.of(self.folds)
         return class_shares(examples.codes, examples.weight, len(self.classes))
+
+    def row_hashes(self, X: Any) -> HashArray:
+        """Return hashes (n,) of rows as the models read them, by which rows are recognised.
+
+        A date or a decimal is the same row from CSV and from Parquet.
+        """
+        return hash_rows(as_read(X, self.folds[0].model))
 
     def _check_state(self) -> None:
         check_labels(self.classes, "classes")

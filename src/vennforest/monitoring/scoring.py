@@ -92,6 +92,12 @@ def as_score_columns(scores: FloatArray, k: int) -> FloatArray:
     return table[:, None] if table.ndim == 1 else table
 
 
+def row_hashes(model: Any, X: Any) -> HashArray:
+    """Return hashes (n,) of rows, as a model of the library reads them."""
+    is_own = isinstance(model, CalibratedClassifier) and hasattr(model, "classes_")
+    return model._state.row_hashes(X) if is_own else hash_rows(X)
+
+
 def training_share(model: Any, hashes: HashArray) -> float:
     """Return the approximate share of rows, given by hashes (n,), that the model was fitted to."""
     if not isinstance(model, CalibratedClassifier) or model._state.row_sketch is None:

@@ -32,13 +32,17 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import calibration_probabilities, predict_rows
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
-from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, check_new_rows, training_share
+from vennforest.monitoring.scoring import (
+    MAX_TRAINING_SHARE,
+    check_new_rows,
+    row_hashes,
+    training_share,
+)
 from vennforest.performance.measures import LabelledPredictions, Metric
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
 from vennforest.scores import check_scores
 from vennforest.sources import CalibrationExamples, Fold
-from vennforest.sources.row_hashes import hash_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,7 +224,7 @@ def estimate_performance(
     for name, n in (("X", count_rows(X)), ("the calibration examples", len(examples.codes))):
         if n < MIN_ROWS_TO_ESTIMATE:
             raise InputError(f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more, got {n}")
-    check_new_rows(model, hash_rows(X))
+    check_new_rows(model, row_hashes(model, X))
     unshifted, prior = _predicted_probabilities(model, X)
     importance = log_ratio = new_log_ratio = None
     n_examples = float(len(examples.codes))
@@ -284,7 +288,7 @@ def _reference_examples(model: Any, reference: Any) -> Examples:
         X = reference[0] if hasattr(reference[0], "shape") else np.asarray(reference[0])
         codes = encode_labels(reference[1], model.classes_, count_rows(X))[0]
         if not is_own or not are_of_fit(model, codes):
-            if training_share(model, hash_rows(X)) >= MAX_TRAINING_SHARE:
+            if training_share(model, row_hashes(model, X)) >= MAX_TRAINING_SHARE:
                 raise InputError(OTHER_ORDER)
             return Examples(_predicted_probabilities(model, X)[0], codes, rows=X)
         reference = X
