@@ -1,6 +1,7 @@
 """Arguments of the wrong type are refused by one sentence, whatever function they are given to."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -126,3 +127,54 @@ def test_an_audit_reads_an_arrow_table():
     assert [f.kind for f in found] == [
         f.kind for f in audit(CalibratedClassifier(), table.to_pandas(), Y)
     ]
+
+
+MOMENTS = np.datetime64("2024-01-01") + np.arange(40)
+
+
+@pytest.mark.parametrize("library", ["numpy", "pandas", "polars", "pyarrow"])
+def test_dates_of_any_library_are_neither_scores_nor_weights(library):
+    module = pytest.importorskip(library)
+    make = {"numpy": "asarray", "pyarrow": "array"}.get(library, "Series")
+    dates = getattr(module, make)(MOMENTS)
+    with pytest.raises(ValueError, match="scores must be numbers in a dense array, got"):
+        VennAbers().fit(dates, Y)
+    with pytest.raises(ValueError, match="sample_weight must be numbers, got"):
+        VennAbers().fit(P, Y, sample_weight=dates)
+
+
+def test_complex_weights_and_labels_are_refused():
+    with pytest.raises(ValueError, match="sample_weight must be numbers, got complex"):
+        VennAbers().fit(P, Y, sample_weight=P + 1j)
+    with pytest.raises(ValueError, match="y must be text, integers or booleans"):
+        VennAbers().fit(P, Y + 1j)
+
+
+def test_weights_whose_squares_vanish_are_refused():
+    with pytest.raises(ValueError, match="sample_weight must sum to 1e-100 or more, got"):
+        VennAbers().fit(P, Y, sample_weight=np.full(40, 5e-324))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NaT, pd.NA], ids=str)
+def test_a_missing_label_is_named_with_its_row(missing):
+    message = (
+        r"y must have a label in every row, of .+, got .+ in row 7 \(counted from 0\): leave out"
+    )
+    for y in ([*"ab" * 3, "a", missing, *"ab" * 16], [*[0, 1] * 3, 0, missing, *[0, 1] * 16]):
+        with pytest.raises(ValueError, match=message):
+            VennAbers().fit(P, y)
+
+
+def test_numbers_of_nullable_types_are_read():
+    scores = pd.Series(P, dtype="Float64")
+    expected = MODEL.predict_proba(P)
+    assert (VennAbers().fit(scores, Y).predict_proba(scores) == expected).all()
+    scores[3] = pd.NA
+    with pytest.raises(ValueError, match="scores must be finite, got NaN in row 3"):
+        MODEL.predict_proba(scores)
+
+
+def test_labels_that_are_dates_are_watched():
+    labels = MOMENTS[Y.astype(int)]
+    monitor = Monitor(watch="labels").fit(P, labels)
+    assert len(monitor.update(P[:3], labels[:3])) == 3

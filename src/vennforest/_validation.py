@@ -24,9 +24,14 @@ IntArray = NDArray[np.intp]
 CodeArray = NDArray[np.integer[Any]]
 """Class indices, which may be of a small integer type."""
 
+SMALLEST_TOTAL_WEIGHT = 1e-100
+"""Sum of weights from which on their squares keep all digits."""
+
 
 def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
     """Return labels as an array of shape (n,), of any length without ``n``."""
+    if y is None:  # in the words that scikit-learn's checks expect
+        raise InputError("y must be given: this requires y to be passed, but the target y is None")
     refuse_masked(y, "y")
     if hasattr(getattr(y, "dtype", None), "numpy_dtype"):  # pandas's nullable integers stay such
         y = cast(Any, y).to_numpy()
@@ -34,13 +39,16 @@ def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
         y = np.array(y, object)  # numpy would turn numbers among text into text
     try:
         labels: NDArray[Any] = column_or_1d(y, warn=True)
-        shape = labels.shape
-    except ValueError:
+    except ValueError as error:
         shape = np.asarray(y, object).shape
-    if len(shape) != 1 or n not in (None, len(labels)):
+        if len(shape) == 1:
+            raise InputError(f"y must be text, integers or booleans, got: {error}") from error
         way_out = ": give one label for each row, such as Y.argmax(axis=1) of indicators"
-        rule = f"y must have shape ({'n' if n is None else n},)"
-        raise InputError(f"{rule}, got {shape}{way_out if len(shape) > 1 else ''}")
+        raise InputError(
+            f"y must have shape ({'n' if n is None else n},), got {shape}{way_out if shape else ''}"
+        ) from None
+    if n is not None and len(labels) != n:
+        raise InputError(f"y must have shape ({n},), got {labels.shape}")
     return labels
 
 
@@ -75,9 +83,15 @@ def encode_labels(
             if occurs.all():
                 return shifted, np.arange(span, dtype=y.dtype) + low
             return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs).astype(y.dtype) + low
+    missing = is_missing(y)
+    if missing.any():
+        row = int(missing.argmax())
+        raise InputError(
+            f"y must have a label in every row, of text, integers or booleans, got {y[row]!s} in "
+            f"row {row} (counted from 0): leave out the rows whose label is missing"
+        )
     labels = _sorted_labels(y, "y")
     try:
-        require(y.dtype.kind not in "mM" or not np.isnat(y).any(), "Input y contains NaT.")
         check_classification_targets(y)
     except (TypeError, ValueError) as error:  # of scikit-learn, which does not name a rule
         raise InputError(
@@ -133,15 +147,28 @@ def check_inside(value: Any, name: str) -> float:
     return float(value)
 
 
+def as_floats(values: Any, rule: str) -> FloatArray:
+    """Return numbers as a C-contiguous float64 array; an error says the rule.
+
+    Complex numbers, dates and times, of whatever library, are no numbers.
+    """
+    try:
+        kind = getattr(getattr(values, "dtype", None), "kind", None)
+        if kind is None and not isinstance(values, list | tuple):  # of polars and Arrow
+            kind = np.asarray(values).dtype.kind
+        if kind is not None and kind in "cmM":
+            raise TypeError("complex numbers, dates or times")
+        return np.asarray(values, np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{rule}, got {error}") from None
+
+
 def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     """Return weights as float64 of shape (n,), or None if every weight is 1."""
     if sample_weight is None:
         return None
     refuse_masked(sample_weight, "sample_weight")
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight must be numbers, got {error}") from None
+    weight = as_floats(sample_weight, "sample_weight must be numbers")
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
     with np.errstate(over="ignore"):
@@ -152,6 +179,11 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
         raise ValueError(f"sample_weight must be finite and not negative, got {value}")
     if n and total == 0:
         raise ValueError("sample_weight must contain a weight above zero, got all zeros")
+    if 0 < total < SMALLEST_TOTAL_WEIGHT:
+        raise InputError(
+            f"sample_weight must sum to {SMALLEST_TOTAL_WEIGHT:g} or more, got {total:g}: divide "
+            "the weights by their mean"
+        )
     return None if (weight == 1).all() else weight.copy()
 
 

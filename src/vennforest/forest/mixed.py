@@ -248,7 +248,7 @@ def _best_share(
     first = groups[0]
     if first.n_outputs_ > 1:
         return 1.0
-    labels = np.ravel(y)
+    labels = np.asarray(y).ravel()
     weight = np.ones(len(labels)) if sample_weight is None else np.array(sample_weight, np.float64)
     if (balance := first.class_weight) is not None:
         balance = "balanced" if balance == "balanced_subsample" else balance
