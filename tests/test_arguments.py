@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 from vennforest import (
     CalibratedClassifier,
@@ -26,6 +28,8 @@ from vennforest.validation import population_stability, segments
 P = np.linspace(0.05, 0.95, 40)
 Y = np.arange(40) % 3 == 0
 MODEL = VennAbers().fit(P, Y)
+CLASSIFIER = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(P[:, None], Y)))
+CLASSIFIER.fit(P[::-1, None] / 2, Y)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +62,6 @@ LABEL_READERS = {
     "intervals": lambda y: interval_curve(y, MODEL.predict_multiprobability(P)),
     "threshold": lambda y: threshold_for(P, y, precision=0.5),
     "monitor": lambda y: Monitor().fit(P, y),
-    "update": lambda y: update(P, y),
     "audit": lambda y: audit(CalibratedClassifier(), P[:, None], y),
     "performance": lambda y: estimate_performance(MODEL, P, reference=(P, y)),
 }
@@ -80,3 +83,46 @@ LABEL_READERS = {
 def test_labels_that_are_not_one_for_each_row_are_refused(read, y, message):
     with pytest.raises(ValueError, match=message):
         read(y)
+
+
+ROW_READERS = {
+    "fit": lambda X: CalibratedClassifier().fit(X, Y),
+    "predict": lambda X: CLASSIFIER.predict_proba(X),
+    "audit": lambda X: audit(CalibratedClassifier(), X, Y),
+    "mean": lambda X: CLASSIFIER.with_mean({True: 0.2}, X),
+    "performance": lambda X: estimate_performance(MODEL, X, reference=(P, Y)),
+}
+"""Everything that takes rows."""
+
+
+@pytest.mark.parametrize("read", ROW_READERS.values(), ids=ROW_READERS)
+@pytest.mark.parametrize("X", [None, 0.5], ids=["none", "number"])
+def test_rows_that_are_no_array_are_refused(read, X):
+    with pytest.raises(ValueError, match=rf"X must be an array or table of rows, got {X}"):
+        read(X)
+
+
+@pytest.mark.parametrize("name", ["fit", "predict", "mean"])
+def test_a_table_without_rows_is_refused(name):
+    with pytest.raises(ValueError, match="X must contain at least one row, got none"):
+        ROW_READERS[name](P[:0, None])
+
+
+def test_more_folds_than_rows_are_refused():
+    with pytest.raises(ValueError, match="cv must be at most the number of rows, 8, got 9"):
+        CalibratedClassifier(LogisticRegression(), cv=9).fit(P[:8, None], [0, 1] * 4)
+
+
+@pytest.mark.parametrize("y", [np.where(Y, np.nan, 0.0), np.where(Y, None, "a")])
+def test_an_audit_refuses_missing_labels(y):
+    with pytest.raises(ValueError, match="y must"):
+        audit(CalibratedClassifier(), P[:, None], y)
+
+
+def test_an_audit_reads_an_arrow_table():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"x": P, "copy": Y.astype(float)})
+    found = audit(CalibratedClassifier(), table, Y)
+    assert [f.kind for f in found] == [
+        f.kind for f in audit(CalibratedClassifier(), table.to_pandas(), Y)
+    ]

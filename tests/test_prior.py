@@ -411,3 +411,22 @@ def test_shares_that_leave_out_a_class_without_examples_are_refused():
             continue
         with pytest.raises(ValueError, match=r"shares must name \[2\], .* no calibration examples"):
             model.with_prior({2: 0.1}, instead_of=instead_of)
+
+
+def test_shares_too_small_for_ratios_are_refused():
+    m = VennAbers().fit(np.linspace(0, 1, 40), np.arange(40) % 3 == 0)
+    message = "shares must be 1e-12 or more, got 1e-320 for True"
+    for refuse in (
+        lambda: m.with_prior({True: 1e-320}),
+        lambda: m.with_prior({True: 0.2}, instead_of={True: 1e-320}),
+        lambda: m.with_mean({True: 1e-320}, [0.2, 0.9]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            refuse()
+
+
+@pytest.mark.parametrize("mean", [1e-12, 1e-9, 0.3])
+def test_a_small_mean_is_exact_to_its_digits(mean):
+    s = np.linspace(0, 1, 40)
+    m = VennAbers().fit(s, np.arange(40) % 3 == 0).with_mean({True: mean}, s)
+    assert m.predict_proba(s)[:, 1].mean() == pytest.approx(mean, rel=1e-5)

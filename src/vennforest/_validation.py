@@ -44,6 +44,17 @@ def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
     return labels
 
 
+def count_rows(X: Any, low: int = 0) -> int:
+    """Return the number of rows of an array or table; raise an error if it is below ``low``."""
+    try:
+        n = int(_num_samples(X))
+    except TypeError:  # a number, None or a generator
+        raise InputError(f"X must be an array or table of rows, got {shown(X)}") from None
+    if n < low:
+        raise InputError("X must contain at least one row, got none")
+    return n
+
+
 def encode_labels(
     y: ArrayLike, classes: ArrayLike | None = None, n: int | None = None
 ) -> tuple[IntArray, NDArray[Any]]:
@@ -246,7 +257,7 @@ def encode_groups(groups: Any, X: Any, name: str = "groups") -> IntArray | None:
         return None
     check_order(X, **{name: groups})
     is_code = getattr(getattr(groups, "dtype", None), "kind", "O") in "iu"
-    names, n = np.asarray(groups) if is_code else group_names(groups, name), _num_samples(X)
+    names, n = np.asarray(groups) if is_code else group_names(groups, name), count_rows(X)
     if names.shape != (n,):
         raise InputError(f"{name} must have shape ({n},), got {names.shape}")
     if not is_code:

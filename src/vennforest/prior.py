@@ -23,6 +23,9 @@ SUM_SLACK = 1e-6
 SMALLEST_SHARE = 1e-6
 """Value that replaces an estimated share of 0, so that no class is ruled out."""
 
+SMALLEST_GIVEN_SHARE = 1e-12
+"""Smallest share of a class that a user may give: ratios of smaller ones lose their digits."""
+
 SMALLEST_INFORMATION = 1e-9
 """Eigenvalue of the information matrix below which a direction of shares is not identified."""
 
@@ -47,6 +50,10 @@ def read_shares(
         if not is_number or not 0 < float(share) < 1:
             raise InputError(
                 f"shares must lie between 0 and 1, both excluded, got {share!r} for {label!r}"
+            )
+        if share < SMALLEST_GIVEN_SHARE:
+            raise InputError(
+                f"shares must be {SMALLEST_GIVEN_SHARE:g} or more, got {share!r} for {label!r}"
             )
         shares[column[label]] = share
     missing = np.isnan(shares)
@@ -240,7 +247,7 @@ def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
             break
         shifted = shift_probabilities(p, np.exp(logs - logs.max()))
         gradient = shifted.mean(axis=0) - means
-        if np.abs(gradient).max() < 1e-15:
+        if (np.abs(gradient) < np.minimum(1e-15, 1e-6 * means)).all():
             break
         hessian = np.diag(shifted.mean(axis=0)) - shifted.T @ shifted / len(p)
         step = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
@@ -249,7 +256,7 @@ def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
         while value(logs + length * step) > value(logs) + slack and length > 1e-8:
             length /= 2
         logs = logs + length * step
-    if not np.abs(gradient).max() < 1e-9:
+    if not (np.abs(gradient) < np.minimum(1e-9, 1e-3 * means)).all():
         raise InputError(
             f"mean must be one that a shift of the log-odds can give these rows, got "
             f"{shown(means)}: probabilities of exactly 0 and 1 do not move"

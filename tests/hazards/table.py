@@ -391,7 +391,7 @@ REFUSED = [
     ),
     Hazard(
         "a generator of splits that is used up, or more folds than rows",
-        "generator ended|n_splits|cv must be an integer >= 2",
+        "generator ended|n_splits|cv must be (an integer >= 2|at most)",
         {"generator": splits_used_up, "one fold": with_cv(1), "many folds": with_cv(300)},
         lambda rng: CalibratedClassifier(GaussianNB(), cv=KFold(5)).fit(*coin(rng)).fit(*coin(rng)),
     ),
@@ -431,7 +431,7 @@ REFUSED = [
     Hazard(
         "scores of a calibrator that are NaN, infinite, text, percentages or of another length, "
         "or negative weights",
-        r"finite|NaN|numbers|inconsistent|negative|in \[0, 1\]",
+        r"finite|NaN|numbers|must have shape|negative|in \[0, 1\]",
         {
             "NaN": lambda rng: calibrate(np.where(np.arange(50) < 9, np.nan, 0.5)),
             "infinite": lambda rng: calibrate(np.full(50, np.inf)),

@@ -184,7 +184,7 @@ HALF = np.arange(50.0), np.arange(50) % 2
     ({"alpha": 0}, HALF, "alpha must lie between 0 and 1, both excluded, got 0"),
     ({}, (HALF[0][:30], HALF[1][:30]), "40 rows or more, got 30"),
     ({}, (HALF[0], np.zeros(50)), "two classes or more"),
-    ({}, (HALF[0], HALF[1][:49]), "y must have 50 labels"),
+    ({}, (HALF[0], HALF[1][:49]), r"y must have shape \(50,\)"),
     ({}, (), "X and y must be given without a model"),
     ({}, (HALF[0],), "X and y must be given together"),
     ({"model": SVC().fit(HALF[0][:, None], HALF[1])}, HALF, "must have predict_proba"),

@@ -216,7 +216,7 @@ def test_refused_arguments_and_data():
         ({"positive": "maybe"}, "positive must be one of"),
         ({"costs": [[1, 2]]}, "costs must have a row"),
         ({"tolerance": 2}, r"tolerance must lie in \(0, 1\), got 2"),
-        ({"y": y[:-1]}, "a label for each"),
+        ({"y": y[:-1]}, "y must have shape"),
         ({"X": X.assign(bad=np.inf)}, "got inf"),
         ({"y": ["a"] * 29 + ["b"]}, "two classes"),
         (dict(zip("Xy", load_iris(return_X_y=True), strict=True), positive=1), "two classes only"),

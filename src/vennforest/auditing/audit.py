@@ -13,9 +13,15 @@ from scipy.sparse import issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples
 
-from vennforest._validation import FloatArray, IntArray, check_weights, encode_groups, label_vector
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_weights,
+    count_rows,
+    encode_groups,
+    encode_labels,
+)
 from vennforest.auditing.columns import (
     MIN_AUDITED_ROWS,
     find_faulty_columns,
@@ -75,8 +81,9 @@ def audit(
     >>> [finding.kind for finding in findings]
     ['copies']
     """
-    X = indexable(X)[0]
-    labels = label_vector(y, _num_samples(X))
+    codes, classes = encode_labels(y, n=count_rows(X))
+    X = X.to_pandas() if hasattr(X, "column_names") else indexable(X)[0]  # of an Arrow table
+    labels = classes[codes]
     are_new = _are_new(model, X)
     weight = check_weights(sample_weight, len(labels))
     rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import shown, warn
 from vennforest._validation import (
@@ -23,6 +23,7 @@ from vennforest._validation import (
     InputError,
     check_order,
     check_weights,
+    count_rows,
     encode_labels,
     require,
 )
@@ -208,13 +209,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """
         check_parameters(self)
         check_order(X, y=y, sample_weight=sample_weight, groups=groups)
-        X = indexable(X)[0]
+        n, X = count_rows(X, low=1), indexable(X)[0]
         random_state = check_random_state(self.random_state)
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         split_state = np.random.RandomState(0) if self.random_state is None else random_state
         estimators = named_estimators(resolve_estimator(self.estimator, self.n_jobs))
         frozen_classes = _frozen_classes(estimators)
-        codes, classes = encode_labels(y, frozen_classes, _num_samples(X))
+        codes, classes = encode_labels(y, frozen_classes, n)
         weight = check_weights(sample_weight, len(codes))
         if weight is not None:
             check_ratio(weight)

@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import warn
 from vennforest._validation import (
@@ -24,6 +23,7 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_labels,
+    count_rows,
     refuse_masked,
     require,
 )
@@ -158,6 +158,7 @@ def scores_of_rows(
 ) -> list[RowScores]:
     """Return the scores of the rows of X by each fold, as far as predictions need them."""
     refuse_masked(X, "X")
+    count_rows(X, low=1)
     has_point = fitted.point_calibrators is not None
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)
@@ -174,7 +175,7 @@ def group_codes_of(fitted: FittedClassifier, X: Any) -> IntArray | None:
     """Return the groups of the rows of X, None without groups; warn of groups not seen."""
     if fitted.groups is None:
         return None
-    codes = fitted.groups.codes(X, _num_samples(X))
+    codes = fitted.groups.codes(X, count_rows(X))
     n_unseen = int((codes < 0).sum())
     if n_unseen:
         warn(

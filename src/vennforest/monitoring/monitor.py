@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import shown, warn
 from vennforest._validation import (
@@ -19,6 +19,7 @@ from vennforest._validation import (
     check_inside,
     check_number,
     check_option,
+    count_rows,
     encode_labels,
     require,
 )
@@ -168,7 +169,7 @@ class Monitor(BaseEstimator):
             n, n_equal_pairs = self.model._state.n_rows or 0, self.model._state.n_equal_pairs
         else:
             classes = classes if self.model is None else self.model.classes_
-            codes, labels = encode_labels(y, classes, _num_samples(X))
+            codes, labels = encode_labels(y, classes, count_rows(X))
             scores, hashes = self._scores_and_hashes(X, max(2, len(labels)))
             n, n_equal_pairs = len(scores), count_equal_pairs(hashes)
         if len(labels) < 2:

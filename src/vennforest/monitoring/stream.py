@@ -57,7 +57,9 @@ def label_codes(
     is_labelled = ~is_missing(labels)
     codes = np.zeros(n, np.intp)
     if is_labelled.any():
-        present = np.array(labels[is_labelled].tolist())  # of objects their own type
+        present = labels[is_labelled]
+        if present.dtype.kind == "O":
+            present = np.array(present.tolist())  # of their own type
         codes[is_labelled] = encode_labels(present, classes)[0]
     return codes, is_labelled
 

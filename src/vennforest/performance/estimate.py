@@ -13,7 +13,7 @@ from scipy.sparse import issparse, vstack
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import needed, shown, warn
 from vennforest._validation import (
@@ -23,6 +23,7 @@ from vennforest._validation import (
     check_inside,
     check_option,
     class_index,
+    count_rows,
     encode_labels,
 )
 from vennforest.calibrators import Calibrator
@@ -220,7 +221,7 @@ def estimate_performance(
         )
     check_is_fitted(model, "classes_")
     examples = _reference_examples(model, reference)
-    for name, n in (("X", _num_samples(X)), ("the calibration examples", len(examples.codes))):
+    for name, n in (("X", count_rows(X)), ("the calibration examples", len(examples.codes))):
         if n < MIN_ROWS_TO_ESTIMATE:
             raise InputError(f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more, got {n}")
     check_new_rows(model, row_hashes(model, X))
@@ -285,7 +286,7 @@ def _reference_examples(model: Any, reference: Any) -> Examples:
     is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
         X = reference[0] if hasattr(reference[0], "shape") else np.asarray(reference[0])
-        codes = encode_labels(reference[1], model.classes_, _num_samples(X))[0]
+        codes = encode_labels(reference[1], model.classes_, count_rows(X))[0]
         if not is_own or not are_of_fit(model, codes):
             if training_share(model, row_hashes(model, X)) >= MAX_TRAINING_SHARE:
                 raise InputError(OTHER_ORDER)
@@ -322,7 +323,7 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
         if fitted.row_groups is not None:
             groups = np.unique(fitted.row_groups[examples.rows], return_inverse=True)[1]
         if X is not None:
-            if (n := _num_samples(X)) != fitted.n_rows:
+            if (n := count_rows(X)) != fitted.n_rows:
                 raise InputError(
                     f"reference must be the {fitted.n_rows} rows given to fit, got {n}"
                 )

@@ -133,6 +133,8 @@ def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
     if must_stratify(data.with_positive_weight(), "each fold"):
         kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
     n_folds = 5 if cv is None else int(cv)
+    if n_folds > len(data):
+        raise InputError(f"cv must be at most the number of rows, {len(data)}, got {n_folds}")
     if data.groups is not None:
         n_folds = at_most_groups(n_folds, data.with_positive_weight().groups, warn)
     return kind(n_folds, shuffle=True, random_state=random_state)

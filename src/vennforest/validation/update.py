@@ -13,7 +13,6 @@ from scipy.special import expit
 from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import needed
 from vennforest._validation import (
@@ -182,7 +181,7 @@ def update(
             raise InputError("X must be given for a fitted classifier, got None")
         prior, labels, p = class_shares_of(p), p.classes_, p.predict_proba(X)
     check_order(p if X is None else X, y=y, groups=groups)
-    codes, labels = encode_labels(y, labels, _num_samples(p))
+    codes, labels = encode_labels(y, labels)
     rows = UpdateRows(labels, check_probabilities(p, labels), codes, groups, prior, new_map)
     if (k := len(labels)) > 2:
         raise InputError(
