@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from support.report_data import nasty_table, table_of
 from vennforest import CalibratedClassifier, Multiprobability
 from vennforest.metrics import calibration_distances
-from vennforest.report import comparison, evaluate
+from vennforest.report import check, comparison, evaluate
 from vennforest.report.estimators import ESTIMATORS
 from vennforest.report.measures import MethodEstimates
 from vennforest.report.training import _predicted, pool_folds
@@ -103,7 +103,9 @@ def test_the_report_judges_what_the_recommended_model_is(grouped):
     pipeline = evaluation.model.estimator
     columns = clone(pipeline[0]).fit(X)  # what columns contain is learnt from the whole table
     typed = columns.transform(X)
-    model = clone(evaluation.model).set_params(estimator=pipeline[1:], method=method)
+    # The advice may be folds, which is another model than the one that was judged.
+    judged = {"method": method, "calibrate_on": evaluation.settings["calibrate_on"]}
+    model = clone(evaluation.model).set_params(estimator=pipeline[1:], **judged)
     for fold in range(2):
         train, test = predictions.fold != fold, predictions.fold == fold
         groups_of_fold = {"groups": groups[train]} if grouped else {}
@@ -254,9 +256,9 @@ def test_it_prints_a_few_lines(cancer):
 def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
     """Distances from the smooth curve are those of the metric, for the recommended method."""
     rng = np.random.default_rng(11)
-    X = rng.normal(size=(200, 3))
-    y = np.where(signal * X[:, 0] + rng.normal(size=200) > 0, "yes", "no")
-    evaluation = evaluate(pd.DataFrame(X, columns=list("abc")), y, **QUICK)
+    x = rng.normal(size=200)
+    y = np.where(signal * x + rng.normal(size=200) > 0, "yes", "no")
+    evaluation = check(y, 1 / (1 + np.exp(-2 * x)), positive="yes")
     c = evaluation.comparison
     reasons = evaluation.verdict.reasons
     text = next(reasons[name] for name in reasons if name.startswith("How well it predicts"))

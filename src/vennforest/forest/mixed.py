@@ -187,9 +187,9 @@ class MixedForestClassifier(RandomForestClassifier):
             if n_trees > n_first:
                 group.set_params(n_estimators=n_trees).fit(X, y, sample_weight)
             trees += group.estimators_[:n_trees]
-        params = self.get_params()
         self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update({k: v for k, v in vars(groups[0]).items() if k not in params})
+        of_fit = {k: v for k, v in vars(groups[0]).items() if k[0] == "_" or k[-1] == "_"}
+        self.__dict__.update(of_fit)
         self.estimators_, self.full_share_ = trees, share
         if self.oob_score:
             self._score_out_of_bag(X, y)
@@ -199,7 +199,7 @@ class MixedForestClassifier(RandomForestClassifier):
         """Set ``oob_score_`` and ``oob_decision_function_`` as a random forest does."""
         n_classes, is_single = vars(self)["n_classes_"], self.n_outputs_ == 1
         classes = [self.classes_] if is_single else self.classes_
-        columns = np.reshape(y, (-1, self.n_outputs_)).T
+        columns = np.asarray(y).reshape(-1, self.n_outputs_).T
         codes = [np.searchsorted(c, labels) for c, labels in zip(classes, columns, strict=True)]
         # Its method takes lists for each column of labels, as they are before the end of its fit.
         self.n_classes_ = [n_classes] if is_single else n_classes

@@ -209,7 +209,7 @@ def estimate_performance(
     >>> [round(value, 2) for value in performance["accuracy"]]
     [0.95, 0.91, 0.98]
     >>> round(model.score(X[400:], y[400:]), 2)
-    0.96
+    0.97
     """
     level = check_inside(level, "level")
     if shift is not None:
