@@ -147,7 +147,7 @@ def check_inside(value: Any, name: str) -> float:
     return float(value)
 
 
-def as_floats(values: Any, rule: str) -> FloatArray:
+def numbers_of(values: Any, rule: str) -> FloatArray:
     """Return numbers as a C-contiguous float64 array; an error says the rule.
 
     Complex numbers, dates and times, of whatever library, are no numbers.
@@ -168,7 +168,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     refuse_masked(sample_weight, "sample_weight")
-    weight = as_floats(sample_weight, "sample_weight must be numbers")
+    weight = numbers_of(sample_weight, "sample_weight must be numbers")
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
     with np.errstate(over="ignore"):

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import InputError, warn
-from vennforest._validation import FloatArray, as_floats, check_option, refuse_masked
+from vennforest._validation import FloatArray, check_option, numbers_of, refuse_masked
 
 ScoreKind = Literal["probability", "logit", "score"]
 On = Literal["auto", "probability", "logit", "score"]
@@ -80,7 +80,7 @@ def as_numbers(scores: ArrayLike, name: str = "scores") -> FloatArray:
     refuse_masked(scores, name)
     if hasattr(scores, "detach"):
         scores = scores.detach().cpu().double().numpy()
-    array = as_floats(scores, f"{name} must be numbers in a dense array")
+    array = numbers_of(scores, f"{name} must be numbers in a dense array")
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
     if not array.flags.writeable:  # kernels are compiled for arrays that may be written to
