@@ -94,7 +94,7 @@ def package_table(names=PACKAGES):
 
 
 def forest_table():
-    for forest in ("random forest", "extra trees", "mixed forest"):
+    for forest in ("random forest", "extra trees", "mixed forest", "default"):
         cells, seconds = [], 0
         for many in (False, True):
             by_set = {}
