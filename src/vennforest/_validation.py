@@ -24,8 +24,8 @@ IntArray = NDArray[np.intp]
 CodeArray = NDArray[np.integer[Any]]
 """Class indices, which may be of a small integer type."""
 
-SMALLEST_TOTAL_WEIGHT = 1e-100
-"""Sum of weights from which on their squares keep all digits."""
+SMALLEST_TOTAL_WEIGHT = 1e-300
+"""Sum of weights below which single ones may be subnormal, which have few digits."""
 
 
 def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:

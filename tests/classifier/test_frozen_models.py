@@ -61,7 +61,7 @@ def test_labels_that_cannot_be_sorted_or_are_unknown_are_refused():
         for labels in (np.arange(2), np.array([*"ab"]))
     )
     for model, labels, message in (
-        (GaussianNB(), [None, "a"], "must contain labels .* got NoneType and str"),
+        (GaussianNB(), [None, "a"], "must have a label in every row"),
         (GaussianNB(), np.array([1, "a"], object), "must contain labels .* got int and str"),
         (numbers, [1, 2], r"y must contain labels of classes \[0, 1\], got 2"),
         (texts, [0, 1], r"labels of classes \['a', 'b'\], got [01]"),

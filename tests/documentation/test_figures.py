@@ -71,11 +71,13 @@ def package_sum(method):
 
 PACKAGES = {
     "vennforest, default": "vennforest, default",
+    "vennforest, default forest": "vennforest, default with its own forest",
     "vennforest, matrix": 'vennforest, `method="matrix"`',
     "venn-abers, out of bag by hand": "venn-abers, given out-of-bag scores",
     "scikit-learn, temperature, 5 folds": "scikit-learn, temperature, 5 folds",
     "scikit-learn, sigmoid, 5 folds": "scikit-learn, sigmoid, 5 folds",
     "scikit-learn, isotonic, 5 folds": "scikit-learn, isotonic, 5 folds",
+    "scikit-learn, boosting, temperature, 5 folds": "histogram boosting, temperature, 5 folds",
     "venn-abers, held out": "venn-abers, a third held out",
     "MAPIE, Venn-Abers, held out": "MAPIE, a third held out",
     "calibrated-explanations, held out": "calibrated-explanations, a third held out",
@@ -383,8 +385,8 @@ TABLES = {
             [
                 "vennforest, default", "venn-abers, out of bag by hand",
                 "scikit-learn, temperature, 5 folds", "scikit-learn, sigmoid, 5 folds",
-                "MAPIE, Venn-Abers, held out", "probmetrics, sms, out of bag by hand",
-                "the forest itself",
+                "scikit-learn, boosting, temperature, 5 folds", "MAPIE, Venn-Abers, held out",
+                "probmetrics, sms, out of bag by hand", "the forest itself",
             ]
         ),
         speed_table(),
