@@ -28,8 +28,7 @@ LARGE_LEAVES = (5, 20)
 """Rows that leaves of the second group of trees have at least; each tree draws one of them."""
 
 HALF = 0.5
-"""Share of the features among which trees of the second group search splits, or ``max_features``.
-"""
+"""Share of the features that a tree of the second group may search, beside ``max_features``."""
 
 SHARES = np.linspace(0, 1, 21)
 """Shares of the first group of trees, between which the out-of-bag rows choose."""
@@ -58,6 +57,7 @@ class MixedForestClassifier(RandomForestClassifier):
         of one row; trees of the second draw 5 or 20, and half of the features beside
         ``max_features``. The share is the mean of those from 0 to 1, weighted by the likelihood of
         the labels at the mixed probabilities out of bag. For labels of several columns it is 1.
+        Copies of a row in other bags make full trees look too good: use weights in their place.
     max_features : {"sqrt", "log2", None}, int, float or sequence of these, default="sqrt"
         As in a random forest, whose other parameters are the same for all trees.
 

@@ -43,7 +43,7 @@ ScoresAndExamples = tuple[FloatArray, IntArray | None]
 """Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
 
 SINGLE_PRECISIONS = ("float16", "float32", "float[pyarrow]", "halffloat[pyarrow]")
-"""Types of numbers, in arrays and data frames, with which sums are not exact to 40 digits."""
+"""Types of numbers, in arrays and data frames, with which sums are not exact to 40 bits."""
 
 Subforest = Literal["exchangeable", "all"]
 """Which trees score a new object for its bounds."""
