@@ -3,9 +3,9 @@
 Appends to ``experiments/results/packages.csv`` a row for each data set and way to calibrate a
 random forest of 100 trees, in three folds, and leaves out rows that the file has. Packages that are
 not installed are left out: ``pip install venn-abers mapie betacal netcal probmetrics
-calibrated-explanations catboost lightgbm``. Every package is called as its documentation says, with its defaults.
-A package that takes a fitted model or scores gets a third of the training rows held out, or what a
-user could give it by hand, the forest's out-of-bag scores.
+calibrated-explanations catboost lightgbm``. Every package is called as its documentation says, with
+its defaults. A package that takes a fitted model or scores gets a third of the training rows held
+out, or what a user could give it by hand, the forest's out-of-bag scores. Three ways boost instead.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def catboost():
 
 
 def lightgbm_with_temperature(split):
-    """Return the answer of LightGBM; a fifth of the rows stops it early and gives its temperature."""
+    """Return LightGBM's answer; a fifth of the rows ends its training and gives a temperature."""
     from lightgbm import LGBMClassifier, early_stopping
 
     X, X_held, y, y_held = train_test_split(
