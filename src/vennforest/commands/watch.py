@@ -30,7 +30,7 @@ from vennforest.commands.options import Watch
 from vennforest.commands.pages import inputs_of
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
-from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, row_hashes, training_share
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.monitoring.stream import times_as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
@@ -197,7 +197,7 @@ def _reference(
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
     X = rows_for(model, table, [target])
     codes = np.searchsorted(monitor.classes_, labels)
-    is_training = training_share(model, row_hashes(model, X)) >= MAX_TRAINING_SHARE
+    is_training = training_share(model, hash_for_model(model, X)) >= MAX_TRAINING_SHARE
     if is_training and not are_of_fit(model, codes):
         raise InputError(OTHER_ORDER)
     return (X, labels), _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)
