@@ -22,7 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from vennforest import CalibratedClassifier
+from vennforest import CalibratedClassifier, MixedForestClassifier
 
 BIN_EDGES = (0.1, 0.3, 0.5, 0.7, 0.9)
 BIN_NAMES = ("< .1", ".1 to .3", ".3 to .5", ".5 to .7", ".7 to .9", "> .9")
@@ -132,11 +132,15 @@ SETTINGS = {
     "5 folds": _calibrated(calibrate_on="cv", cv=KFold(5), merge="log"),
 }
 GROUPS_NAMED = "5 folds, groups named"
+MIXED = "default forest"
 BLEND = "blend with logistic regression"
 
 
 def fit_setting(setting, forest, X, y, groups, seed):
     """Return a fitted classifier of a setting."""
+    if setting == MIXED:
+        mixed = MixedForestClassifier(forest.n_estimators)
+        return CalibratedClassifier(mixed, random_state=seed).fit(X, y)
     if setting == BLEND:
         members = [("forest", forest), ("linear", LogisticRegression())]
         return CalibratedClassifier(members, random_state=seed).fit(X, y)
@@ -210,7 +214,7 @@ def measure(setting, process, n, n_trees, repetitions, seed):
 def main():
     """Measure the settings and processes asked for, and append them to the table."""
     processes = [*INDEPENDENT, "near-copies", "doubled"]
-    settings = [*SETTINGS, GROUPS_NAMED, BLEND]
+    settings = [*SETTINGS, GROUPS_NAMED, MIXED, BLEND]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=settings)
     parser.add_argument("--processes", nargs="+", default=processes, choices=processes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,61 @@ SMALLEST_PROBABILITY = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
-class Multiprobability:
+class BoundsOfClasses:
+    """What lower and upper probabilities and confidence intervals of n objects have in common."""
+
+    lower: FloatArray
+    upper: FloatArray
+    classes: NDArray[Any]
+    widened: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Return the selected rows; an integer selects a single one."""
+        if isinstance(rows, int | np.integer):
+            rows = [rows]
+        widened = None if self.widened is None else self.widened[rows]
+        return replace(self, lower=self.lower[rows], upper=self.upper[rows], widened=widened)
+
+    @property
+    def width(self) -> FloatArray:
+        """Upper minus lower, shape (n, k), in [0, 1]."""
+        return self.upper - self.lower
+
+    def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
+        """Return a pandas data frame with the columns of ``vennforest predict``.
+
+        Those are ``lower(c)`` and ``upper(c)`` of bounds, such as ``low95(c)`` and ``high95(c)`` of
+        intervals, for each class c, after ``p(c)`` if the probabilities ``p`` (n, k) are given.
+        ``index`` (n,) labels the rows.
+
+        Raises
+        ------
+        ValueError
+            If ``p`` has another shape than the bounds.
+        ImportError
+            If pandas is not installed.
+        """
+        level: float | None = getattr(self, "level", None)
+        return bounds_frame(self.lower, self.upper, self.classes, p, index, level)
+
+    def widen(self, p: FloatArray) -> Self:
+        """Return bounds or intervals widened where necessary to contain probabilities p (n, k).
+
+        Wider bounds are still unbiased on average: the share of the class lies between the mean of
+        the lower bounds and that of the upper ones. But they are not those of a Venn predictor.
+        """
+        widened = np.asarray(((p < self.lower) | (p > self.upper)).any(axis=1))
+        if self.widened is not None:
+            widened |= self.widened
+        lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
+        return replace(self, lower=lower, upper=upper, widened=widened)
+
+
+@dataclass(frozen=True, eq=False)
+class Multiprobability(BoundsOfClasses):
     """Lower and upper probabilities of every class for n objects.
 
     Parameters
@@ -55,11 +109,7 @@ class Multiprobability:
     0        0.1        0.3         0.7         0.9
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    classes: NDArray[Any]
-    widened: NDArray[np.bool_] | None = None
-    distributions: bool = False
+    distributions: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Raise an error if bounds and classes do not fit together."""
@@ -89,52 +139,14 @@ class Multiprobability:
                 f"{low[row].tolist()[:5]} and {high[row].tolist()[:5]} in row {row}"
             )
 
-    def __len__(self) -> int:
-        return len(self.lower)
-
-    def __getitem__(self, rows: Any) -> Multiprobability:
-        """Return the selected rows; an integer selects a multiprobability of length 1."""
-        if isinstance(rows, int | np.integer):
-            rows = [rows]
-        widened = None if self.widened is None else self.widened[rows]
-        return Multiprobability(
-            self.lower[rows], self.upper[rows], self.classes, widened, self.distributions
-        )
-
-    def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
-        """Return the bounds as a pandas data frame, with the columns of ``vennforest predict``.
-
-        The columns are ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` if the
-        probabilities ``p`` (n, k) are given. ``index`` (n,) labels the rows.
-
-        Raises
-        ------
-        ValueError
-            If ``p`` has another shape than the bounds.
-        ImportError
-            If pandas is not installed.
-        """
-        return bounds_frame(self.lower, self.upper, self.classes, p, index)
-
-    def widen(self, p: FloatArray) -> Multiprobability:
-        """Return bounds widened where necessary to contain probabilities p (n, k).
-
-        Wider bounds are still unbiased on average: the share of the class lies between the mean of
-        the lower bounds and that of the upper ones. But they are not those of a Venn predictor.
-        """
-        is_outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)  # type: ignore[assignment]
-        lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
-        return Multiprobability(lower, upper, self.classes, is_outside)
+    def widen(self, p: FloatArray) -> Self:
+        """Return bounds widened to contain p (n, k), which are no longer of k distributions."""
+        return replace(super().widen(p), distributions=False)
 
     def hold(self, p: FloatArray) -> FloatArray:
         """Return p (n, k), clipped to the bounds where it is outside by rounding alone."""
         clipped = np.clip(p, self.lower, self.upper)
         return np.where(np.abs(p - clipped) < 1e-12, clipped, p)
-
-    @property
-    def width(self) -> FloatArray:
-        """Upper minus lower, shape (n, k), in [0, 1]."""
-        return self.upper - self.lower
 
     @property
     def p0(self) -> FloatArray:

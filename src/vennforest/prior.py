@@ -123,7 +123,7 @@ def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobabil
         lower, upper = _shift_distributions(bounds.lower, bounds.upper, factors)
     else:
         lower, upper = shift_intervals(bounds.lower, bounds.upper, factors)
-    return Multiprobability(lower, upper, bounds.classes, bounds.widened)
+    return Multiprobability(lower, upper, bounds.classes, widened=bounds.widened)
 
 
 def _shift_distributions(

@@ -84,17 +84,18 @@ def test_weights_are_the_maximum_of_the_formula():
     rng = np.random.default_rng(2)
     for _ in range(6):
         p = rng.beta(2, 1, (3, 40))
-        counts = rng.choice([0.5, 1.0, 4.0], 40)
+        counts, prior = rng.choice([0.5, 1.0, 4.0], 40), rng.choice([0.5, 10.0], 3).tolist()
 
-        def loss(v, p=p, counts=counts):
+        def loss(v, p=p, counts=counts, prior=prior):
             w = softmax(v)
-            return -(counts @ np.log(w @ p) + PRIOR_EXAMPLES * np.log(w).sum())
+            return -(counts @ np.log(w @ p) + np.dot(prior, np.log(w)))
 
         best = softmax(minimize(loss, np.zeros(3), tol=1e-12).x)
-        assert_allclose(pool_weights(counts, p), best, atol=2e-4)
-        moved = pool_weights(counts, p) * np.array([[1.001], [0.999]]) ** rng.normal(size=3)
+        weights = pool_weights(counts, p, prior)
+        assert_allclose(weights, best, atol=2e-4)
+        moved = weights * np.array([[1.001], [0.999]]) ** rng.normal(size=3)
         for w in moved / moved.sum(axis=1, keepdims=True):
-            assert loss(np.log(w)) >= loss(np.log(pool_weights(counts, p))) - 1e-7
+            assert loss(np.log(w)) >= loss(np.log(weights)) - 1e-7
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -127,7 +128,9 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
             member.fit([v for v, _ in train], [label for _, label in train])
             p = member.predict_proba([v for v, _ in test])
             estimates[name].extend(p[range(len(test)), [int(label) for _, label in test]])
-    expected = pool_weights(np.ones(300), np.array(list(estimates.values())))
+    expected = pool_weights(
+        np.ones(300), np.array(list(estimates.values())), [PRIOR_EXAMPLES] * len(again)
+    )
     assert_allclose(list(model.weights_.values()), expected, atol=1e-6)
 
 
@@ -167,10 +170,13 @@ def loss_beside_temperature(rng, k, n, bias):
     return float((truth[n:] * np.log(temperature / pool_)).sum(axis=1).mean())
 
 
-@pytest.mark.parametrize(("k", "n"), [(30, 1_500), pytest.param(60, 3_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("k", "n"), [(30, 300), (30, 1_500), pytest.param(60, 3_000, marks=pytest.mark.slow)]
+)
 def test_many_classes_lose_nothing_to_temperature_where_it_is_right(k, n):
     rng = np.random.default_rng(10)
-    assert np.mean([loss_beside_temperature(rng, k, n, 0.0) for _ in range(4)]) < 0.001
+    limit = 0.0015 if n == 300 else 0.001
+    assert np.mean([loss_beside_temperature(rng, k, n, 0.0) for _ in range(8)]) < limit
     # An intercept for each class is taken where there is one.
     assert loss_beside_temperature(rng, k, n, rng.normal(size=k) / 2) < -0.03
 

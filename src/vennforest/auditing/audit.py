@@ -140,7 +140,7 @@ def _are_new(model: Any, X: Any) -> bool:
         return False
     state = model._state
     own = state.row_sketch
-    return own is not None and not np.array_equal(sketch_rows(state.row_hashes(X)), own)
+    return own is not None and not np.array_equal(sketch_rows(state.hash_as_read(X)), own)
 
 
 def find_falling_frequency(

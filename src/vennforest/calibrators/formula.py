@@ -159,6 +159,13 @@ class Score(Term):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Written(Term):
+    """A term that is written in a language already, as ``code``."""
+
+    code: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Computed(Term):
     """The result of an operation on terms and constants."""
 
@@ -324,6 +331,8 @@ def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
         ]
         if isinstance(term, Score):
             code = language.score()
+        elif isinstance(term, Written):
+            code = term.code
         elif isinstance(term, Computed):
             code = language.apply(term.operation, *parts)
             if uses[id(term)] > 1:

@@ -25,18 +25,18 @@ the two sides, and the best bound of each side is taken (Yang & Barber 2019).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from vennforest._shown import bounds_frame
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.counts import binomial_bound, count_examples
+from vennforest.multiprobability import BoundsOfClasses
 
 IntervalMethod = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
@@ -67,7 +67,7 @@ MIN_EXPECTED_SLOPE = 0.1  # smallest slope of expected scores over the scores th
 
 
 @dataclass(frozen=True, eq=False)
-class ConfidenceIntervals:
+class ConfidenceIntervals(BoundsOfClasses):
     """Confidence intervals for the frequency of every class among objects with given scores.
 
     Parameters
@@ -82,42 +82,7 @@ class ConfidenceIntervals:
         Rows that were widened to contain the probability; None: not compared.
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    classes: NDArray[Any]
     level: float
-    widened: NDArray[np.bool_] | None = None
-
-    def __len__(self) -> int:
-        return len(self.lower)
-
-    def __getitem__(self, rows: Any) -> ConfidenceIntervals:
-        """Return the intervals of the selected rows; an integer selects a single one."""
-        if isinstance(rows, int | np.integer):
-            rows = [rows]
-        widened = None if self.widened is None else self.widened[rows]
-        return replace(self, lower=self.lower[rows], upper=self.upper[rows], widened=widened)
-
-    def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> Any:
-        """Return the intervals as a pandas data frame, with the columns of ``vennforest predict``.
-
-        The columns are such as ``low95(c)`` and ``high95(c)`` for each class c, after ``p(c)`` if
-        the probabilities ``p`` (n, k) are given. ``index`` (n,) labels the rows.
-        """
-        return bounds_frame(self.lower, self.upper, self.classes, p, index, self.level)
-
-    @property
-    def width(self) -> FloatArray:
-        """Upper minus lower, shape (n, k), in [0, 1]."""
-        return self.upper - self.lower
-
-    def widen(self, p: FloatArray) -> ConfidenceIntervals:
-        """Return intervals that contain the probabilities (n, k) too."""
-        widened = np.asarray(((p < self.lower) | (p > self.upper)).any(axis=1))
-        if self.widened is not None:
-            widened |= self.widened
-        lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
-        return replace(self, lower=lower, upper=upper, widened=widened)
 
 
 class ScoreIntervals(NamedTuple):

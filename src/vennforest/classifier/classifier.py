@@ -242,7 +242,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             groups=groups_by,
             group_codes=group_codes,
         )
-        return self._calibrate(replace(fitted, row_sketch=sketch_rows(fitted.row_hashes(X))))
+        return self._calibrate(replace(fitted, row_sketch=sketch_rows(fitted.hash_as_read(X))))
 
     def recalibrate(
         self, method: str | Calibrator = "venn-abers", *, merge: ClassifierMerge = "auto"

@@ -98,7 +98,7 @@ class FittedClassifier:
         examples = CalibrationExamples.of(self.folds)
         return class_shares(examples.codes, examples.weight, len(self.classes))
 
-    def row_hashes(self, X: Any) -> HashArray:
+    def hash_as_read(self, X: Any) -> HashArray:
         """Return hashes (n,) of rows as the models read them, by which rows are recognised.
 
         A date or a decimal is the same row from CSV and from Parquet.

@@ -143,22 +143,7 @@ def to_sql(
     columns = [f"t.{quoted(name)}" for name in names]
     # The addition makes one zero of two. SQLite casts text that is no number to 0.
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
-    low, high, sum_tolerance = accepted_scores(calibrator)
-    if of_classes.of_first and calibrator.on_ != "logit":
-        low, high = -RANGE_TOLERANCE, 1 + RANGE_TOLERANCE
-    if len(names) == len(classes) == 2 and calibrator.on_ == "probability":
-        sum_tolerance = 0.01 + RANGE_TOLERANCE  # two decimals of each
-    ends = f"{sql_number(max(low, LOWEST))} AND {sql_number(min(high, LARGEST))}"
-    tests = [f"{column} BETWEEN {ends}" for column in columns]  # NaN is between no numbers
-    if low == -np.inf:
-        pairs = zip(tests, doubles, strict=True)
-        tests = [f"({test} OR {x} < {sql_number(LOWEST)})" for test, x in pairs]
-        if len(doubles) > 1:  # of a row of minus infinity alone nothing is known
-            finite = [f"{x} >= {sql_number(LOWEST)}" for x in doubles]
-            tests.append(f"({' OR '.join(finite)})")
-    if sum_tolerance is not None:
-        tests.append(f"ABS({' + '.join(doubles)} - 1e0) <= {sql_number(sum_tolerance)}")
-    test = " AND ".join(tests)
+    test = _is_accepted(calibrator, of_classes, columns, doubles)
     doubles = _read_columns(of_classes, doubles, calibrator.on_)
     query = _Query(len(doubles))
     codes: dict[str, SqlCode] = write_outputs(formulas, query)
@@ -186,17 +171,39 @@ def to_sql(
     return (code if dialect == "duckdb" else _translated(code, dialect)).replace(table_name, table)
 
 
+def _is_accepted(
+    calibrator: Calibrator, of_classes: ClassColumns, columns: list[str], doubles: list[str]
+) -> str:
+    """Return the condition under which ``predict_proba`` accepts the scores of a row."""
+    low, high, sum_tolerance = accepted_scores(calibrator)
+    if of_classes.of_first and calibrator.on_ != "logit":
+        low, high = -RANGE_TOLERANCE, 1 + RANGE_TOLERANCE
+    if len(columns) == len(of_classes.classes) == 2 and calibrator.on_ == "probability":
+        sum_tolerance = 0.01 + RANGE_TOLERANCE  # two decimals of each
+    ends = f"{sql_number(max(low, LOWEST))} AND {sql_number(min(high, LARGEST))}"
+    tests = [f"{column} BETWEEN {ends}" for column in columns]  # NaN is between no numbers
+    if low == -np.inf:
+        pairs = zip(tests, doubles, strict=True)
+        tests = [f"({test} OR {x} < {sql_number(LOWEST)})" for test, x in pairs]
+        if len(doubles) > 1:  # of a row of minus infinity alone nothing is known
+            finite = [f"{x} >= {sql_number(LOWEST)}" for x in doubles]
+            tests.append(f"({' OR '.join(finite)})")
+    if sum_tolerance is not None:
+        tests.append(f"ABS({' + '.join(doubles)} - 1e0) <= {sql_number(sum_tolerance)}")
+    return " AND ".join(tests)
+
+
 def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> list[str]:
     """Return the score of the second of two classes, or the columns (k,) of more."""
     if len(of_classes.classes) > 2 or (len(columns) == 1 and not of_classes.of_first):
         return columns
     first, second = columns[0], columns[-1]
     if kind == "logit":  # that of probability 0 is minus infinity
-        others = (second, first) if len(columns) > 1 else ("0e0", "0e0")
+        bases = (second, first) if len(columns) > 1 else ("0e0", "0e0")
         first, second = (
-            f"CASE WHEN {x} < {sql_number(LOWEST)} THEN {other} + {sql_number(ZERO_LOGIT)} "
+            f"CASE WHEN {x} < {sql_number(LOWEST)} THEN {base} + {sql_number(ZERO_LOGIT)} "
             f"ELSE {x} END"
-            for x, other in zip((first, second), others, strict=True)
+            for x, base in zip((first, second), bases, strict=True)
         )
         return [f"({second if len(columns) > 1 else '0e0'} - {first})"]
     if len(columns) == 1:

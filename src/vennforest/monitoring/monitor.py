@@ -31,7 +31,7 @@ from vennforest.monitoring.scoring import (
     as_score_columns,
     calibration_examples,
     check_new_rows,
-    row_hashes,
+    hash_for_model,
     stream_scores,
 )
 from vennforest.monitoring.stream import check_times, label_codes, remember_rows, window_length
@@ -208,7 +208,7 @@ class Monitor(BaseEstimator):
     def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
         """Return scores (n, c) and hashes (n,) of rows; without a model X are scores."""
         if self.model is not None:
-            hashes = row_hashes(self.model, X)
+            hashes = hash_for_model(self.model, X)
             share = check_new_rows(self.model, hashes)
             if share >= MAX_SILENT_TRAINING_SHARE:
                 warn(f"about {share:.0%} of the rows were used for training: leave them out")

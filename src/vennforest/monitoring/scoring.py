@@ -92,10 +92,10 @@ def as_score_columns(scores: FloatArray, k: int) -> FloatArray:
     return table[:, None] if table.ndim == 1 else table
 
 
-def row_hashes(model: Any, X: Any) -> HashArray:
+def hash_for_model(model: Any, X: Any) -> HashArray:
     """Return hashes (n,) of rows, as a model of the library reads them."""
     is_own = isinstance(model, CalibratedClassifier) and hasattr(model, "classes_")
-    return model._state.row_hashes(X) if is_own else hash_rows(X)
+    return model._state.hash_as_read(X) if is_own else hash_rows(X)
 
 
 def training_share(model: Any, hashes: HashArray) -> float:

@@ -35,7 +35,7 @@ from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
 from vennforest.monitoring.scoring import (
     MAX_TRAINING_SHARE,
     check_new_rows,
-    row_hashes,
+    hash_for_model,
     training_share,
 )
 from vennforest.performance.measures import LabelledPredictions, Metric
@@ -224,7 +224,7 @@ def estimate_performance(
     for name, n in (("X", count_rows(X)), ("the calibration examples", len(examples.codes))):
         if n < MIN_ROWS_TO_ESTIMATE:
             raise InputError(f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more, got {n}")
-    check_new_rows(model, row_hashes(model, X))
+    check_new_rows(model, hash_for_model(model, X))
     unshifted, prior = _predicted_probabilities(model, X)
     importance = log_ratio = new_log_ratio = None
     n_examples = float(len(examples.codes))
@@ -288,7 +288,7 @@ def _reference_examples(model: Any, reference: Any) -> Examples:
         X = reference[0] if hasattr(reference[0], "shape") else np.asarray(reference[0])
         codes = encode_labels(reference[1], model.classes_, count_rows(X))[0]
         if not is_own or not are_of_fit(model, codes):
-            if training_share(model, row_hashes(model, X)) >= MAX_TRAINING_SHARE:
+            if training_share(model, hash_for_model(model, X)) >= MAX_TRAINING_SHARE:
                 raise InputError(OTHER_ORDER)
             return Examples(_predicted_probabilities(model, X)[0], codes, rows=X)
         reference = X

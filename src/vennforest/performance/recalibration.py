@@ -14,6 +14,7 @@ from vennforest.metrics.logistic import (
     shifted_log_probabilities,
     sum_by_group,
 )
+from vennforest.metrics.smooth import spline_features
 
 LINEAR_PRECISION, SPLINE_PRECISION = 1.0, 10.0
 """Prior precision of intercept and slopes, and of spline terms, per unit of spread."""
@@ -114,10 +115,7 @@ def _recalibration_features(
     corrected = logits[:, 1:] if logits.shape[1] == 2 else logits
     columns = [np.ones_like(corrected), corrected]
     if len(knots) > 2:
-        # Natural cubic splines beyond the straight line (Hastie et al. 2009, eq. 5.4).
-        cubes = np.maximum(corrected - knots, 0) ** 3
-        divided = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1])
-        columns += [divided[:, [j]] - divided[:, -1:] for j in range(len(knots) - 2)]
+        columns = list(spline_features(corrected[:, 0], knots).T[:, :, None])
     if covariates is not None:
         columns += [np.broadcast_to(x[:, None], corrected.shape) for x in covariates.T]
     return logits, np.stack(columns, axis=2)

@@ -13,7 +13,7 @@ from vennforest._messages import shown
 from vennforest._validation import InputError, encode_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
-from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, row_hashes, training_share
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
@@ -96,7 +96,7 @@ def check(
         estimates = _of_model(p, X)
         names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
         if isinstance(p, CalibratedClassifier):
-            hashes = row_hashes(p, X if hasattr(X, "shape") else np.asarray(X))
+            hashes = hash_for_model(p, X if hasattr(X, "shape") else np.asarray(X))
             is_trained_on_rows = training_share(p, hashes) >= MAX_TRAINING_SHARE
         remarks.append(
             "The model seems to have been trained or calibrated on these rows, so all numbers on "

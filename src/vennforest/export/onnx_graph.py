@@ -1,0 +1,186 @@
+"""Builder of ONNX graphs, and the language in which formulas are written as their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vennforest._validation import FloatArray
+from vennforest.calibrators.formula import Operation, Steps, Term, Value, Written, write_terms
+
+OPSET = 17
+"""Version of the standard operators; those used here mean the same in later versions."""
+
+OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div", "product": "MatMul"}
+"""Names of operators that differ from the capitalized names of the operations."""
+
+REDUCTIONS = {"sum": "ReduceSum", "largest": "ReduceMax", "smallest": "ReduceMin"}
+"""Names of operators on the numbers of all classes."""
+
+OUTPUTS = ("p0", "p1", "p", "low95", "high95")
+"""Names of the outputs, in their order."""
+
+
+class OnnxGraph:
+    """A builder of an ONNX graph, which collects nodes and constants.
+
+    It is also a language of formulas, in which a term is the name of a value in the graph. Values
+    are (n,) of the second of two classes, else (n, k) or, where all classes share them, (n, 1).
+    """
+
+    def __init__(self) -> None:
+        import onnx
+
+        self.onnx, self.kinds = onnx, onnx.TensorProto
+        self.nodes: list[Any] = []
+        self.constants: dict[tuple[str, bytes], Any] = {}
+        self.initializers: list[Any] = []
+        self.opsets = {"": OPSET}
+        self.ir_version = 8
+        self._scores = ""
+
+    def write(self, formulas: dict[str, Term], scores: str) -> dict[str, Term]:
+        """Add formulas of the scores of this name; return them as values of the graph."""
+        self._scores = scores
+        codes = write_terms([*formulas.values()], self)
+        return {name: Written(code) for name, code in zip(formulas, codes, strict=True)}
+
+    def value(self, term: Term) -> str:
+        """Add a term of values of the graph; return its name."""
+        return write_terms([term], self)[0]
+
+    def input(self, name: str, *shape: int | None, text: bool = False) -> Any:
+        """Return an input, or an output, of numbers or text."""
+        kind = self.kinds.STRING if text else self.kinds.DOUBLE
+        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
+
+    def add(self, converted: Any, names: dict[str, str]) -> dict[str, str]:
+        """Add another model; return the new names of its values, those of inputs as given."""
+        prefix = f"vennforest_m{len(self.nodes)}_"
+        names = {"": "", **names}  # an input that is left out has no name
+
+        def renamed(values: Sequence[str]) -> list[str]:
+            return [names.setdefault(name, prefix + name) for name in values]
+
+        for i, node in enumerate(converted.graph.node):
+            node.name = f"{prefix}{i}"
+            node.input[:], node.output[:] = renamed(node.input), renamed(node.output)
+            self.nodes.append(node)
+        for initializer in converted.graph.initializer:
+            (initializer.name,) = renamed([initializer.name])
+            self.initializers.append(initializer)
+        for opset in converted.opset_import:
+            self.use_operators(opset.domain, opset.version)
+        self.ir_version = max(self.ir_version, converted.ir_version)
+        return names
+
+    def use_operators(self, domain: str, version: int) -> None:
+        """Note the version of a domain's operators that nodes need."""
+        self.opsets[domain] = max(self.opsets.get(domain, 1), version)
+
+    def double(self, code: str) -> str:
+        """Add a cast to double precision."""
+        return self.node("Cast", code, to=self.kinds.DOUBLE)
+
+    def constant(self, values: Any) -> str:
+        """Add an array, each once, in its own type."""
+        array = np.asarray(values)
+        key = (f"{array.dtype}{array.shape}", array.tobytes())
+        if key not in self.constants:
+            name = f"vennforest_c{len(self.constants)}"
+            self.constants[key] = self.onnx.numpy_helper.from_array(array, name)
+        return str(self.constants[key].name)
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; return the name of its only output."""
+        name = f"vennforest_v{len(self.nodes)}"
+        self.nodes.append(
+            self.onnx.helper.make_node(kind, list(inputs), [name], f"{name}_node", **attributes)
+        )
+        return name
+
+    def score(self) -> str:
+        """Return the name of the scores."""
+        return self._scores
+
+    def number(self, value: Value) -> str:
+        """Add a constant of a formula."""
+        return self.constant(np.asarray(value, np.float64))
+
+    def of_class(self, term: str, j: int) -> str:
+        """Add the number of one class, (n, 1)."""
+        return self.node("Gather", term, self.constant(np.array([j])), axis=1)
+
+    def apply(self, operation: Operation, *terms: str) -> str:
+        """Add the result of an operation."""
+        if operation in REDUCTIONS:
+            axes = [self.constant(np.array([1]))] if operation == "sum" else []
+            options = {} if axes else {"axes": [1]}
+            return self.node(REDUCTIONS[operation], *terms, *axes, keepdims=1, **options)
+        if operation == "if <=":
+            return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
+        return self.node(OPERATORS.get(operation, operation.capitalize()), *terms)
+
+    def keep(self, term: str) -> str:
+        """Return the same name: every value is computed once."""
+        return term
+
+    def look_up(self, tables: Sequence[Steps], x: str) -> dict[str, str]:
+        """Add the columns' entries for the interval that contains x."""
+        # Binary search for the interval: a few nodes for each bit of its index. Tables of equal
+        # length lie one after the other: row 0 of the table of each class is its offset.
+        size = max(len(table.start) for table in tables)
+        bits = max(size - 1, 1).bit_length()
+
+        def joined(columns: Sequence[FloatArray], fill: float) -> str:
+            shape = (len(columns), 1 << bits, *columns[0].shape[1:])
+            padded = np.full(shape, fill)
+            for rows, column in zip(padded, columns, strict=True):
+                rows[: len(column)] = column
+            return self.constant(padded.reshape(-1, *shape[2:]))
+
+        starts = joined([table.start for table in tables], np.inf)  # infinity is above these too
+        # No number is below -inf, nor is NaN: zeros in the shape of x.
+        is_never = self.node("Less", x, self.number(-np.inf))
+        row = self.node("Cast", is_never, to=self.kinds.INT64)
+        if len(tables) > 1:
+            row = self.node("Add", row, self.constant(np.arange(len(tables)) << bits))
+        for bit in reversed(range(bits)):
+            candidate = self.node("Add", row, self.constant(np.int64(1 << bit)))
+            start = self.node("Gather", starts, candidate)
+            row = self.node("Where", self.node("GreaterOrEqual", x, start), candidate, row)
+        first = tables[0].columns
+        if any(column.ndim == 2 for column in first.values()):  # of all classes: (n, 1) to (n, k)
+            row = self.node("Squeeze", row, self.constant(np.array([1])))
+        return {
+            name: self.node("Gather", joined([table.columns[name] for table in tables], 0.0), row)
+            for name in first
+        }
+
+    def model(self, outputs: dict[str, Term], k: int, inputs: Sequence[Any]) -> Any:
+        """Return a checked ONNX model of all nodes, with outputs of k classes."""
+        helper = self.onnx.helper
+        shape = [None] if k == 2 else [None, k]
+        names = [name for name in OUTPUTS if name in outputs]
+        codes = write_terms([outputs[name] for name in names], self)
+        ends = [
+            helper.make_node("Identity", [code], [name], f"{name}_node")
+            for code, name in zip(codes, names, strict=True)
+        ]
+        graph = helper.make_graph(
+            [*self.nodes, *ends],
+            "vennforest",
+            list(inputs),
+            [self.input(name, *shape) for name in names],
+            [*self.constants.values(), *self.initializers],
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid(*opset) for opset in self.opsets.items()],
+            ir_version=self.ir_version,
+            producer_name="vennforest",
+        )
+        self.onnx.checker.check_model(model)
+        return model
