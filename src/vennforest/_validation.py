@@ -135,6 +135,8 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
     labels = classes.tolist()
     if label is None and len(labels) == 2:
         return 1
+    if len(labels) == 1:
+        raise InputError(f"y must contain two classes or more, got one: {labels[0]!r}")
     if label not in labels:
         raise not_one_of(name, labels, label)
     return int(labels.index(label))
@@ -288,7 +290,8 @@ def encode_groups(groups: Any, X: Any, name: str = "groups") -> IntArray | None:
     if groups is None:
         return None
     check_order(X, **{name: groups})
-    is_code = getattr(getattr(groups, "dtype", None), "kind", "O") in "iu"
+    dtype = getattr(groups, "dtype", None)
+    is_code = isinstance(dtype, np.dtype) and dtype.kind in "iu"  # nullable ones may be missing
     names, n = np.asarray(groups) if is_code else group_names(groups, name), count_rows(X)
     if names.shape != (n,):
         raise InputError(f"{name} must have shape ({n},), got {names.shape}")

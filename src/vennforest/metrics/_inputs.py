@@ -140,7 +140,7 @@ def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> Fl
 
     With ``classes``, columns of a data frame are of the classes that their names say.
     """
-    if classes is not None and np.ndim(p) == 2 and np.shape(p)[1] > 1:
+    if classes is not None and len(getattr(p, "columns", ())) > 1:
         p = in_class_order(p, classes, name="p")
     array = check_scores(p, "p")
     if array.ndim == 2 and array.shape[1] < 2:

@@ -25,10 +25,9 @@ from vennforest.scores import as_numbers
 
 def check_versus(versus: ArrayLike, p: ArrayLike) -> None:
     """Raise an error unless other estimates are of as many rows as p."""
-    if np.shape(versus)[:1] != np.shape(p)[:1]:
-        raise InputError(
-            f"versus must have the rows of p, {np.shape(p)[0]}, got shape {np.shape(versus)}"
-        )
+    others, n = as_numbers(versus, "versus"), len(as_numbers(p, "p"))
+    if len(others) != n:
+        raise InputError(f"versus must have the rows of p, {n}, got shape {others.shape}")
 
 
 @dataclass(frozen=True)
