@@ -200,7 +200,7 @@ def warn_of_small_weights(total: float, n: int) -> None:
 
 def refuse_masked(values: Any, name: str) -> None:
     """Raise an error for masked entries, which numpy converts to what lies below the mask."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         n_masked = int(np.ma.getmaskarray(values).sum())
         raise InputError(
             f"{name} must have no masked entries, got {n_masked}: leave these rows out, or fill "

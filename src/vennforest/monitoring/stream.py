@@ -51,8 +51,8 @@ def label_codes(
     y: ArrayLike, classes: NDArray[Any], n: int
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return class indices (n,), 0 for missing labels, and a mask (n,) of those not missing."""
-    is_single = isinstance(y, str) or not hasattr(y, "__len__")
-    labels = label_vector([y] if is_single else y, n)
+    rows: Any = y if hasattr(y, "__len__") and not isinstance(y, str) else [y]
+    labels = label_vector(rows, n)
     is_labelled = ~is_missing(labels)
     codes = np.zeros(n, np.intp)
     if is_labelled.any():
