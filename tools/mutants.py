@@ -156,7 +156,7 @@ FAULTS = [
     ("metrics/logistic.py", "max(1, len(sums) - 1)", "max(1, len(sums) + 1)"),
     ("metrics/calibration_tests.py", "(1 - 2 * q) ** 2", "(2 - 2 * q) ** 2"),
     ("metrics/calibration_tests.py", "2 / half**2", "3 / half**2"),
-    ("metrics/ranking.py", "pairs = (m + n) / 2 - 1", "pairs = (m + n) / 2 + 1"),
+    ("metrics/auc.py", "pairs = (m + n) / 2 - 1", "pairs = (m + n) / 2 + 1"),
     ("metrics/curves.py", 'searchsorted(first, x, "left")', 'searchsorted(first, x, "right")'),
     (
         "metrics/logistic.py",

@@ -241,13 +241,13 @@ def _lines(counts: ScoreCounts) -> Iterator[tuple[IntArray, IntArray]]:
         yield rows[order], labels[order]
         return
     for j in range(len(counts.classes)):
-        own = rows[labels == j]
+        of_label = rows[labels == j]
         if counts.scores.ndim == 1:
-            own = own if j else own[::-1]
+            of_label = of_label if j else of_label[::-1]
         else:
-            x = counts.scores[own]
-            own = own[np.lexsort([*x.T[::-1], x[:, j]])]
-        yield own, np.full_like(own, j)
+            x = counts.scores[of_label]
+            of_label = of_label[np.lexsort([*x.T[::-1], x[:, j]])]
+        yield of_label, np.full_like(of_label, j)
 
 
 def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:

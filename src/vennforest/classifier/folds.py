@@ -201,7 +201,7 @@ def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
     ]
     if unused:
         verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
-        setting, chosen = f"calibrate_on={model.calibrate_on!r}", " and ".join(map(repr, sources))
+        setting, names = f"calibrate_on={model.calibrate_on!r}", " and ".join(map(repr, sources))
         if setting == "calibrate_on='auto'":
-            setting += f", which is {chosen} here: {reason}"
+            setting += f", which is {names} here: {reason}"
         warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")

@@ -391,9 +391,9 @@ def own_model(estimator: Any) -> Any:
     if isinstance(estimator, FrozenEstimator):
         with suppress(Exception):  # a model that cannot be copied is used as it is
             # Its deepcopy is that of the model within, and the copy of a CatBoost is not frozen.
-            own = copy.copy(estimator)
-            own.estimator = copy.deepcopy(estimator.estimator)
-            return own
+            copied = copy.copy(estimator)
+            copied.estimator = copy.deepcopy(estimator.estimator)
+            return copied
     return estimator
 
 
