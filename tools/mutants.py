@@ -362,7 +362,7 @@ APPLICATION_FAULTS = {
     ],
     "commands/test_watch.py::chances_are_rounded_to_the_cautious_side": [
         (
-            "report/watched.py",
+            "report/watched_page.py",
             "max(digit for digit in (1, 2, 5) if digit * power <= value)",
             "min(digit for digit in (1, 2, 5) if digit * power <= value)",
         ),

@@ -47,3 +47,14 @@ def test_few_rows_and_odd_columns():
     assert column_changes(columns, 20) == [] and column_changes({}, 5) == []
     found = {one.name: one for one in column_changes(columns, 50)}
     assert found["a"].distance == 1 and [found[name].p_value for name in "bcd"] == [1, 1, 1]
+
+
+def test_dates_are_compared_by_how_much_later_they_are():
+    first = np.datetime64("2022-03-01T12:00") + np.arange(41) * np.timedelta64(1, "h")
+    dates = np.concatenate([first, first + np.timedelta64(400, "D")])
+    dates[3] = "NaT"
+    (change,) = column_changes({"opened": dates}, 41)
+    assert change.before == "median 2022-03-02"
+    assert change.after == "median 2023-04-06, 400 days later" and change.distance == 1
+    (same,) = column_changes({"opened": np.tile(first, 2)}, 41)
+    assert same.before == same.after == "median 2022-03-02" and same.p_value == 1

@@ -15,10 +15,9 @@ from vennforest.report import check
 from vennforest.report.comparison import Difference
 from vennforest.report.measures import Measures
 from vennforest.report.section import Section
+from vennforest.report.verdict import Case, advise, judge
 from vennforest.report.words import (
-    advice,
     finding,
-    judge,
     line_findings,
     lower_or_higher,
     reasons,
@@ -132,7 +131,7 @@ def test_no_headline_contradicts_a_reason(cancer):
         )  # fmt: skip
         kind, calibrate_on = next(kinds)
         source = replace(cancer.source, kind=kind, calibrate_on=calibrate_on)
-        sentence, texts = advice(comparison, source)[1], reasons(comparison, source)
+        sentence, texts = advise(Case(comparison, source)).sentence, reasons(comparison, source)
         assert not contradiction(sentence, texts, source.names[method]), (sentence, texts)
         headlines[sentence.split(":")[0].split(" ")[0]] += 1
     assert set(headlines) == {"Use", "Calibrate", "Collect", "Recalibrate", "Do"}

@@ -244,16 +244,9 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
         module = "calibrators" if name in ("apply", "sql", "show") else name
         work: Callable[[Options], None]
         work = getattr(import_module(f"vennforest.commands.{module}"), f"run_{name}")
+        outputs = [getattr(parsed, field) for field, _ in marked(parsed, Output)]
         with ExitStack() as stack:
-            paths = {}
-            addresses = {}
-            for name_of_input, _ in marked(parsed, Input):
-                if isinstance(path := getattr(parsed, name_of_input), Path):
-                    paths[name_of_input] = local = stack.enter_context(local_copy(path))
-                    addresses[local] = url_of(path) or str(path)
-            local_options = replace(parsed, **paths)  # type: ignore[arg-type]
-            local_options.addresses.update(addresses)
-            outputs = [getattr(parsed, field) for field, _ in marked(parsed, Output)]
+            local_options = _with_local_inputs(parsed, stack)
             stack.enter_context(streams_of(parsed.quiet, any(map(is_standard, outputs))))
             try:
                 work(local_options)
@@ -266,6 +259,18 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
     run.__doc__ = cls.__doc__
     app.command(name)(run)
     return options
+
+
+def _with_local_inputs(options: OptionsType, stack: ExitStack) -> OptionsType:
+    """Return options with local copies of the input files, which the stack removes."""
+    paths, addresses = {}, {}
+    for name, _ in marked(options, Input):
+        if isinstance(path := getattr(options, name), Path):
+            paths[name] = local = stack.enter_context(local_copy(path))
+            addresses[local] = url_of(path) or str(path)
+    local_options = replace(options, **paths)  # type: ignore[arg-type]
+    local_options.addresses.update(addresses)
+    return local_options
 
 
 def _other_sheets(options: Options) -> str:

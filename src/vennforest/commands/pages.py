@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import typer
+from pandas.api.types import infer_dtype
 
 from vennforest._files import Input, marked, shown_path, write_text
 from vennforest._program import __version__
@@ -64,13 +65,14 @@ def dividing_columns(
     names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *of_values]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     frame = read_declared(frame[names], declared)
-    if path is None or not names:
+    others = [n for n in names if n not in declared and infer_dtype(frame[n]) != "string"]
+    if path is None or not others:
         return frame
-    texts = TableFile(path, options.form).read(names, names=names).where(frame.notna())
-    are_text = {
-        n for n in names if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
-    }
-    return texts.assign(**{name: frame[name] for name in set(names) - are_text | {*declared}})
+    texts = TableFile(path, options.form).read(others, names=others).where(frame.notna())
+    are_text = [
+        n for n in others if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
+    ]
+    return frame.assign(**{name: texts[name] for name in are_text})
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:

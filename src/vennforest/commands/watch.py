@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from vennforest.monitoring.stream import times_as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
-from vennforest.report.watched import watched
+from vennforest.report.watched import NewRows, watch_rows
+from vennforest.report.watched_page import render, verdict
 from vennforest.tables.files import find_name
 
 
@@ -68,14 +70,13 @@ def run_watch(options: Watch) -> None:
         table, times = _ordered_rows(options, getattr(model, "model", model), notes)
         with refused_as("the table cannot be watched"):
             if is_calibrator:
-                monitor, arguments = _watch_scores(options, table, model, header)
+                monitor, new = _watch_scores(options, table, model, header)
             else:
-                monitor, arguments = _watch_rows(options, table, model, header)
+                monitor, new = _watch_rows(options, table, model, header)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
-            arguments |= {"y": y, "times": times, "notes": notes, "name": options.data.name}
-            command = shlex.join(["vennforest", *sys.argv[1:]])
-            target = options.target or ""
-            summary, page = watched(monitor, **arguments, target=target, command=command)
+            found = watch_rows(monitor, replace(new, y=y, times=times), notes)
+        sentences, command = verdict(found), shlex.join(["vennforest", *sys.argv[1:]])
+        page = render(found, sentences, command, options.data.name, options.target or "")
         write_text(options.output, page)
         if options.keep is not None:
             write_model(monitor, options.keep, header)
@@ -83,11 +84,11 @@ def run_watch(options: Watch) -> None:
         say(f"Note: {note}")
     if options.as_json:
         origin = {"version": __version__, "command": command, "inputs": inputs_of(options)}
-        print_json({**origin, **summary, "report": shown_path(options.output)})
+        print_json({**origin, **found.summary(sentences), "report": shown_path(options.output)})
     else:
-        for sentence in summary["verdict"]:
+        for sentence in sentences:
             show(sentence)
-    if options.fail_on and summary["alarm"]:
+    if options.fail_on and found.alarm:
         raise typer.Exit(1)
 
 
@@ -137,8 +138,8 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
 
 def _watch_scores(
     options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, str]
-) -> tuple[Monitor, dict[str, Any]]:
-    """Return a monitor of another system's scores, and arguments of `watched`."""
+) -> tuple[Monitor, NewRows]:
+    """Return a monitor of another system's scores, and the new scores."""
     if monitor is not None and "calibrator_json" not in header:
         raise InputError(f"{options.model} contains a monitor of scores: use it in Python")
     file = read_calibrator(
@@ -159,32 +160,28 @@ def _watch_scores(
         monitor = _new_monitor(options)
         monitor.fit(calibrator._check_new(examples[0]), examples[1], classes=calibrator.classes_)
     scores = file.scores_in(table)
-    return monitor, {
-        "X": calibrator._check_new(scores),
-        "columns": _watched_columns(options, table),
-        "probabilities": calibrator.predict_proba(scores),
-        "judged": (calibrator, scores, {"reference": examples}),
-    }
+    return monitor, NewRows(
+        calibrator._check_new(scores),
+        _watched_columns(options, table),
+        calibrator.predict_proba(scores),
+        judged=(calibrator, scores, {"reference": examples}),
+    )
 
 
 def _watch_rows(
     options: Watch, table: pd.DataFrame, model: Any, header: dict[str, str]
-) -> tuple[Monitor, dict[str, Any]]:
-    """Return the monitor, a new one if ``model`` is a classifier, and arguments of `watched`."""
+) -> tuple[Monitor, NewRows]:
+    """Return the monitor, a new one if ``model`` is a classifier, and the new rows."""
     monitor = model if isinstance(model, Monitor) else _new_monitor(options, model).fit()
     model = monitor.model
     X = rows_for(model, table, [name for name in (options.time, options.target) if name])
-    arguments = {
-        "X": X,
-        "columns": _watched_columns(options, X if isinstance(X, pd.DataFrame) else table),
-        "probabilities": model.predict_proba(X),
-        "judged": (model, X, {}),
-    }
+    columns = _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)
+    new = NewRows(X, columns, model.predict_proba(X), judged=(model, X, {}))
     if options.reference is not None:
-        examples, columns = _reference(options, options.reference, monitor, header)
-        arguments["judged"] = model, X, {"shift": "covariate", "reference": examples}
-        arguments["reference"] = options.reference.name, columns
-    return monitor, arguments
+        examples, earlier = _reference(options, options.reference, monitor, header)
+        judged = model, X, {"shift": "covariate", "reference": examples}
+        new = replace(new, judged=judged, reference=(options.reference.name, earlier))
+    return monitor, new
 
 
 def _reference(

@@ -19,6 +19,9 @@ MAX_WATCHED_VALUES = 20
 """Number of most frequent values of a text column that are compared separately."""
 
 
+SECONDS_A_DAY = 86_400
+
+
 @dataclass(frozen=True)
 class ColumnChange:
     """Difference of a column before and after a row.
@@ -28,11 +31,11 @@ class ColumnChange:
     name : str
         Name of the column.
     distance : float
-        Kolmogorov–Smirnov distance of numbers, total variation of other values; in [0, 1].
+        Kolmogorov–Smirnov distance of numbers and dates, total variation of others; in [0, 1].
     p_value : float
         P-value of the two-sample test, corrected by Holm's method for the number of columns.
     before, after : str
-        Median of numbers, or share of the value whose share has changed most, as text.
+        Median of numbers or dates, or share of the value whose share has changed most, as text.
     """
 
     name: str
@@ -51,8 +54,9 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
     n = len(next(iter(columns.values()))) if columns else 0
     if min(row, n - row) < MIN_ROWS_A_SIDE:
         return []
+    change_of_kind = dict.fromkeys("fiub", _number_change) | {"M": _date_change}
     changes = [
-        (_number_change if values.dtype.kind in "fiub" else _text_change)(name, values, row)
+        change_of_kind.get(values.dtype.kind, _text_change)(name, values, row)
         for name, values in columns.items()
     ]
     p_values = holm(np.array([change.p_value for change in changes]))
@@ -73,6 +77,20 @@ def _number_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
         text = f"median {plain_number(np.median(present), 4)}" if len(present) else "–"
         texts.append(text + (f", {missing[side].mean():.0%} missing" if missing.any() else ""))
     return ColumnChange(name, float(test.statistic), float(test.pvalue), *texts)
+
+
+def _date_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
+    seconds = np.where(np.isnat(column), np.nan, column.astype("datetime64[s]").astype(np.float64))
+    change = _number_change(name, seconds, row)
+    sides = [side[~np.isnan(side)] for side in (seconds[:row], seconds[row:])]
+    if not all(map(len, sides)):
+        return change
+    days = [np.datetime64(int(np.median(side) // SECONDS_A_DAY), "D") for side in sides]
+    n = int((days[1] - days[0]).astype(int))
+    texts = [f"median {day}" for day in days]
+    if n:
+        texts[1] += f", {abs(n):,} day{'s' * (abs(n) > 1)} {'later' if n > 0 else 'earlier'}"
+    return replace(change, before=texts[0], after=texts[1])
 
 
 def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:

@@ -12,6 +12,6 @@ needed("pandas", "reports")
 from vennforest.report.check import check  # noqa: E402
 from vennforest.report.evaluate import evaluate  # noqa: E402
 from vennforest.report.evaluation import Evaluation  # noqa: E402
-from vennforest.report.words import Verdict  # noqa: E402
+from vennforest.report.verdict import Verdict  # noqa: E402
 
 __all__ = ["CostMatrix", "Evaluation", "Verdict", "check", "evaluate"]

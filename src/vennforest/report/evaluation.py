@@ -22,7 +22,8 @@ from vennforest.report.breakdown import cost_threshold, level_edges, levels, sub
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.section import Section
-from vennforest.report.words import Source, Verdict, judge
+from vennforest.report.verdict import Verdict, judge
+from vennforest.report.words import Source
 
 DEFAULT_TOLERANCE = 0.02
 

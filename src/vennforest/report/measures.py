@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,9 @@ BASELINE = "baseline"
 
 CALIBRATION_TESTS = (spiegelhalter_test, kuiper_test)
 CALIBRATION_TEST_LEVEL = 0.02
+DOUBTFUL_LEVEL = 0.1
+"""p-value of the tests of calibration above which an error is attributed to chance."""
+
 N_BINS = 15
 """Bins of the expected calibration error."""
 
@@ -46,6 +50,11 @@ N_LABEL_DRAWS = 200
 
 RARE_SHARE = 0.1
 """Share of the positive class below which levels and thresholds are powers of ten."""
+
+Judgement = Literal["off", "unclear", "not seen", "by chance", "untested", "within"]
+"""The error is above the tolerance and tests reject calibration, or the error is above and tests
+are doubtful; an error of twice the tolerance would not be seen; tests take an error above it for
+chance; there is no test; or the error is within the tolerance."""
 
 Ends = tuple[FloatArray, FloatArray]
 """Lower and upper ends of intervals."""
@@ -204,6 +213,19 @@ class Measures:
     def exceeds(self, tolerance: float) -> bool:
         """Whether tests reject calibration and the miscalibration is larger than a tolerance."""
         return self.is_rejected and self.miscalibration > tolerance
+
+    def judgement(self, tolerance: float) -> Judgement:
+        """Return how the error beyond chance compares with a tolerance, and what tests say."""
+        if math.isnan(self.pvalue):
+            return "untested"
+        if self.exceeds(tolerance):
+            return "off"
+        is_large = self.miscalibration > tolerance
+        if is_large and self.pvalue < DOUBTFUL_LEVEL:
+            return "unclear"
+        if self.detectable > 2 * tolerance:
+            return "not seen"
+        return "by chance" if is_large else "within"
 
 
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:

@@ -1,10 +1,9 @@
-"""Findings of a monitor in a table, and their page."""
+"""Findings of a monitor in a table of new rows."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,151 +12,157 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from vennforest._files import one_line
-from vennforest._messages import as_sentence, listed, plain_number
+from vennforest._messages import as_sentence, plain_number
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Monitor
-from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, column_changes
+from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, ColumnChange, column_changes
 from vennforest.performance import estimate_performance
 from vennforest.performance.measures import EPSILON
 from vennforest.report.breakdown import periods
 from vennforest.report.evaluation import for_json
-from vennforest.report.figures import draw, over_periods, paint_evidence
-from vennforest.report.page import render_page
+from vennforest.report.splits import dates_in
 
-MAX_P_VALUE = 0.05
-"""Largest corrected p-value of a column that is reported to have moved."""
-
-MAX_COLUMNS = 50
-"""Maximum number of columns listed, those that differ most."""
-
-METRICS = {
-    "accuracy": "Accuracy",
-    "precision": "Precision",
-    "recall": "Recall",
-    "brier": "Brier score",
-    "log_loss": "Log loss",
-    "auc": "AUC",
-}
-"""Titles of the measures of expected performance."""
-
-SET_PRIOR = "set the new class frequencies (with_prior) if rows of a class are as before"
-LOOK_AT_COLUMNS = "look at the columns that moved for a broken or redefined source"
+Columns = dict[str, NDArray[Any]]
+"""Columns (n,) of a table by name."""
 
 
-def watched(
-    monitor: Monitor,
-    *,
-    X: Any,
-    columns: dict[str, NDArray[Any]],
-    y: NDArray[Any] | None,
-    times: NDArray[Any] | None,
-    probabilities: FloatArray,
-    judged: tuple[Any, Any, dict[str, Any]],
-    reference: tuple[str, dict[str, NDArray[Any]]] | None = None,
-    name: str,
-    target: str,
-    notes: list[str],
-    command: str,
-) -> tuple[dict[str, Any], str]:
-    """Update a monitor with a table; return the findings as a dict for JSON, and an HTML page.
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """A table of n rows for a monitor.
 
-    ``X`` are n rows for the fitted model (scores for a monitor without one), and ``columns`` the
-    same rows as they are compared and shown. ``y`` are labels, if known, ``times`` must not
-    decrease, and ``probabilities`` (n, k) are the model's. ``judged`` are arguments for
+    ``X`` are rows for the fitted model, scores for a monitor without one, and ``columns`` the same
+    rows as they are compared and shown. ``y`` are labels, if known, ``times`` must not decrease,
+    and ``probabilities`` (n, k) are the model's. ``judged`` are arguments for
     `estimate_performance`, used without labels. ``reference`` is the name of a table of earlier
-    rows and its columns. Appends to ``notes``.
+    rows and its columns.
     """
+
+    X: Any
+    columns: Columns
+    probabilities: FloatArray
+    judged: tuple[Any, Any, dict[str, Any]]
+    y: NDArray[Any] | None = None
+    times: NDArray[Any] | None = None
+    reference: tuple[str, Columns] = ("", {})
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What a monitor finds in a table, of the rows that it counts: the page, and its JSON.
+
+    ``counts`` are the rows of the table that were read, and what became of them. ``changes`` are
+    those of `Monitor.explain`, the strongest first, with the text of label and beginning, and
+    ``kinds`` those that explain an alarm. ``columns`` are compared before and after the change,
+    ``shifted`` beside ``reference``. ``classes`` and the sentence ``observed`` are of labels before
+    and since an alarm. ``expected`` and ``over_time`` are expected measures of all rows and of each
+    ``period``.
+    """
+
+    alarm: bool
+    alarm_row: int | None
+    alarm_at: str
+    evidence: float
+    max_evidence: float
+    chance: float
+    rows: int
+    unlabelled: int
+    counts: dict[str, int]
+    began_earlier: bool
+    kinds: list[str]
+    changes: list[dict[str, Any]]
+    columns: list[ColumnChange]
+    reference: str
+    shifted: list[ColumnChange]
+    classes: list[dict[str, Any]]
+    observed: str
+    period: str
+    expected: dict[str, Any] | None
+    over_time: list[dict[str, Any]]
+    notes: list[str]
+    monitor: Monitor = field(repr=False)
+    curve: FloatArray = field(repr=False)
+    """Evidence (n,) after each row of the table."""
+    began: int | None
+    """Row of the table, counted from 0, at which the change began; None if there is none."""
+    times: NDArray[Any] | None = field(repr=False)
+
+    def summary(self, verdict: list[str]) -> dict[str, Any]:
+        """Return the findings as a dict for JSON, without what is drawn."""
+        drawn = ("monitor", "curve", "began", "times")
+        parts = {name: value for name, value in vars(self).items() if name not in drawn}
+        for name in ("columns", "shifted"):
+            parts[name] = [asdict(change) for change in parts[name]]
+        summary: dict[str, Any] = for_json({**parts, "verdict": verdict})
+        return summary
+
+
+def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
+    """Update a monitor with a table, and return what it finds; appends to ``notes``."""
     before = monitor.n_seen_, monitor.n_unlabelled_, monitor.n_repeated_
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        evidence = monitor.update(X, y, time=times)
+        curve = monitor.update(new.X, new.y, time=new.times)
     notes += [as_sentence(str(warning.message)) for warning in caught]
     changes, is_alarm = monitor.explain(), monitor.alarm_ is not None
     # All that follows is of the rows that the monitor counted, here and in the tests alike.
     rows = np.flatnonzero(monitor.taken_)
-    counts = _row_counts(monitor, before)
     since = changes[0].since - before[0]
     n_until = min(max(since, 0), len(rows))
     performance: list[dict[str, Any]] = []
     classes: list[dict[str, Any]] = []
     period = observed = ""
-    if y is None:
-        period, performance = _performance(*judged, times=times)
+    if new.y is None:
+        period, performance = _performance(*new.judged, times=new.times)
     elif is_alarm:
-        classes, observed = _before_and_since(monitor, y[rows], probabilities[rows], n_until)
-    reference_name, earlier = reference or ("", {})
-    all_rows = {key: np.concatenate([values, columns[key]]) for key, values in earlier.items()}
-    shifted = column_changes(all_rows, len(next(iter(earlier.values()), ())))
-    counted = {name: values[rows] for name, values in columns.items()}
-    moved = column_changes(counted, n_until) if is_alarm else []
+        labels, p = new.y[rows], new.probabilities[rows]
+        classes, observed = _before_and_since(monitor, labels, p, n_until)
     strong = {change.kind for change in changes if change.evidence >= monitor.threshold_}
-    summary: dict[str, Any] = for_json(
-        {
-            "alarm": is_alarm,
-            "alarm_row": monitor.alarm_,
-            "alarm_at": _when(monitor, monitor.alarm_ or 0, monitor.alarm_time_, times),
-            "evidence": monitor.evidence_,
-            "max_evidence": monitor.max_evidence_,
-            "chance": 1 / monitor.max_evidence_,
-            "rows": monitor.n_seen_,
-            "unlabelled": monitor.n_unlabelled_,
-            "counts": counts,
-            "began_earlier": since < 0,
-            "kinds": sorted(strong | {changes[0].kind}) if is_alarm else [],
-            "changes": [
-                {
-                    **asdict(change),
-                    "label": str(change.label),
-                    "began": _when(monitor, change.since, change.since_time, times),
-                }
-                for change in changes
-            ],
-            "columns": [asdict(change) for change in moved],
-            "reference": reference_name,
-            "shifted": [asdict(change) for change in shifted],
-            "classes": classes,
-            "observed": observed,
-            "period": period,
-            "expected": performance[0] if performance else None,
-            "over_time": performance[1:],
-            "notes": notes,
-        }
+    reference, earlier = new.reference
+    counted = {name: values[rows] for name, values in new.columns.items()}
+    return Findings(
+        alarm=is_alarm,
+        alarm_row=monitor.alarm_,
+        alarm_at=_when(monitor, monitor.alarm_ or 0, monitor.alarm_time_, new.times),
+        evidence=monitor.evidence_,
+        max_evidence=monitor.max_evidence_,
+        chance=1 / monitor.max_evidence_,
+        rows=monitor.n_seen_,
+        unlabelled=monitor.n_unlabelled_,
+        counts=_row_counts(monitor, before),
+        began_earlier=since < 0,
+        kinds=sorted(strong | {changes[0].kind}) if is_alarm else [],
+        changes=[
+            {
+                **asdict(change),
+                "label": str(change.label),
+                "began": _when(monitor, change.since, change.since_time, new.times),
+            }
+            for change in changes
+        ],
+        columns=_compared(counted, n_until) if is_alarm else [],
+        reference=reference,
+        shifted=_compared(
+            {key: np.concatenate([values, new.columns[key]]) for key, values in earlier.items()},
+            len(next(iter(earlier.values()), ())),
+        ),
+        classes=classes,
+        observed=observed,
+        period=period,
+        expected=performance[0] if performance else None,
+        over_time=performance[1:],
+        notes=notes,
+        monitor=monitor,
+        curve=curve,
+        began=int(rows[since]) if is_alarm and 0 <= since < len(rows) else None,
+        times=new.times,
     )
-    summary["verdict"] = verdict(summary, monitor)
-    is_here = is_alarm and 0 <= since < len(rows)
-    level, line = monitor.threshold_, int(rows[since]) if is_here else None
-    picture = draw(
-        "evidence",
-        (9.0, 3.6),
-        lambda ax: paint_evidence(ax, np.maximum(evidence, 1e-12), level, line, times),
-        "Evidence of a change over the rows of the stream, on a logarithmic scale",
-    )
-    parts, over_time = [part for part in performance[1:] if not part["reason"]], ""
-    if len(parts) > 1:
-        over_time = over_periods(
-            "performance",
-            [part["name"] for part in parts],
-            np.array([part["accuracy"] for part in parts]),
-            "Expected accuracy",
-            f"Expected accuracy by {period}, with intervals",
-        )
-    page = render_page(
-        "watch.html.j2",
-        command,
-        picture=picture,
-        over_time=over_time,
-        result=summary,
-        name=name,
-        target=target,
-        n_rows=len(evidence),
-        alpha=monitor.alpha,
-        watch=monitor.watch,
-        chance=rounded_down(monitor.max_evidence_),
-        interval=_interval,
-        metrics=METRICS,
-        max_columns=MAX_COLUMNS,
-    )
-    return summary, page
+
+
+def _compared(columns: Columns, row: int) -> list[ColumnChange]:
+    """Return the changes of columns at a row; text that is dates is compared as such."""
+    dates = {name: dates_in(v, name) for name, v in columns.items() if v.dtype.kind == "O"}
+    found = {name: values for name, values in dates.items() if values is not None}
+    return column_changes({**columns, **found}, row)
 
 
 def _row_counts(monitor: Monitor, before: tuple[int, int, int]) -> dict[str, int]:
@@ -235,107 +240,3 @@ def _before_and_since(
             loss = -np.log(np.maximum(q[np.arange(n), of_side], EPSILON)).mean()
             texts.append(f"accuracy {accuracy:.3f}, log loss {loss:.3f} {when} ({n:,} rows)")
     return figures, f"Observed: {'; '.join(texts)}." if texts else ""
-
-
-def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
-    """Return the findings in sentences."""
-    top, first = rounded_down(summary["max_evidence"]), summary["changes"][0]
-    n = f"{summary['rows']:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
-    if not summary["rows"]:
-        return ["Nothing was watched: no row of this table counts yet.", *_left_out(summary)]
-    expected = [*_left_out(summary), *_expected(summary)]
-    if not summary["alarm"]:
-        chance = f"up to 1 of {top} streams" if top != "1" else "any stream"
-        return [
-            f"No alarm in {n}: so much of a difference would be seen by chance in {chance}, "
-            f"and an alarm needs 1 of {rounded_down(monitor.threshold_)} streams. Small and "
-            "recent changes take more rows to be seen.",
-            *expected,
-        ]
-    columns = summary["columns"]
-    moved = [column["name"] for column in columns if column["p_value"] <= MAX_P_VALUE]
-    sentence = f"Columns that moved then: {listed(moved, 5)}."
-    if not columns:
-        sentence = (
-            f"Columns are not compared: fewer than {MIN_ROWS_A_SIDE} rows of this table are on one "
-            "side of the change."
-        )
-    elif not moved:
-        sentence = "No single column moved then by more than chance would."
-    meaning, advice = _meaning(summary["kinds"], monitor.watch)
-    return [
-        f"The data has changed: the chance of this if nothing had changed is less than 1 in {top}.",
-        f"The alarm was raised at {summary['alarm_at']} of {n}; the largest change seems to have "
-        f"begun near {first['began']}{', before this table' * summary['began_earlier']}.",
-        f"{meaning} Best explained by: {first['description']} (of {first['label']!r}).",
-        sentence,
-        *filter(None, [summary["observed"]]),
-        *expected,
-        f"What to do: {advice}",
-    ]
-
-
-def _left_out(summary: Mapping[str, Any]) -> list[str]:
-    """Return a sentence on the rows of the table that are not counted, if there are any."""
-    n_read, *numbers = summary["counts"].values()
-    if numbers[0] == n_read:
-        return []
-    names = [name for name in summary["counts"] if name != "read"]
-    parts = [f"{n:,} {name}" for n, name in zip(numbers, names, strict=True) if n or not n_read]
-    return [f"Of {n_read:,} rows read: {', '.join(parts)}."]
-
-
-def _meaning(kinds: list[str], watch: str) -> tuple[str, str]:
-    """Return a sentence on the change and one on the remedy."""
-    if "labels given scores" in kinds:
-        prefix = "the scores, and " if "scores" in kinds else ""
-        return (
-            f"What has moved: {prefix}what a score says of the label.",
-            f"the probabilities are off; {SET_PRIOR}, otherwise calibrate again on labelled rows "
-            "from after the change, and train again if the ranking has become worse. If the scores "
-            "tell more than before, check that these are new rows.",
-        )
-    if "scores" not in kinds:
-        return "What has moved: how frequent the classes are.", f"{SET_PRIOR}."
-    if watch == "objects":
-        return (
-            "The scores have moved; labels were not looked at.",
-            f"{LOOK_AT_COLUMNS}, and label some rows from after the change: without labels it "
-            "cannot be seen whether probabilities are still right.",
-        )
-    return (
-        "The scores have moved; what they say of the labels has not, as far as can be seen.",
-        f"{LOOK_AT_COLUMNS}, and watch on: few rows may not show a change of the labels.",
-    )
-
-
-def _expected(summary: Mapping[str, Any]) -> list[str]:
-    """Return which columns differ from the reference, and the expected accuracy."""
-    sentences, reference, expected = [], summary["reference"], summary["expected"]
-    if reference:
-        moved = [change for change in summary["shifted"] if change["p_value"] <= MAX_P_VALUE]
-        names = [f"{c['name']!r} ({c['before']}, now {c['after']})" for c in moved]
-        sentences.append(
-            f"{len(moved)} of {len(summary['shifted'])} columns differ from {reference!r} by more "
-            f"than chance would{': ' if moved else ''}{listed(names, 3, str)}."
-        )
-    if expected and expected["reason"]:
-        sentences.append(f"The performance is not estimated: {expected['reason']}.")
-    elif expected:
-        corrected = ", corrected for how frequent each kind of row is" if reference else ""
-        interval = _interval(expected["accuracy"])
-        sentences.append(f"Expected accuracy of these rows{corrected}: {interval}.")
-    return sentences
-
-
-def rounded_down(value: float) -> str:
-    """Round a number of cases down to 1, 2 or 5 times a power of ten, at most 1,000,000."""
-    value = min(max(value, 1.0), 1e6) * (1 + 1e-9)
-    power = 10 ** int(np.floor(np.log10(value)))
-    return f"{max(digit for digit in (1, 2, 5) if digit * power <= value) * power:,}"
-
-
-def _interval(ends: list[float | None]) -> str:
-    """Return an estimate with the ends of its interval; NaN is None in JSON."""
-    estimate, low, high = ends
-    return "–" if estimate is None else f"{estimate:.3f} ({low:.3f} to {high:.3f})"
