@@ -23,7 +23,7 @@ from vennforest.classifier.prediction import (
     predict_scores,
     scores_of_rows,
 )
-from vennforest.sources.data import split_pipeline, transform_rows
+from vennforest.sources.estimators import split_pipeline, transform_rows
 
 EDGE = 1e-6
 """Distance from 0 and 1 to which probabilities are clipped, so that log-odds are finite."""

@@ -251,7 +251,10 @@ def _lines(counts: ScoreCounts) -> Iterator[tuple[IntArray, IntArray]]:
 
 
 def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
-    """Return how much of each [0, x] lies in the fold's units, repeated without end."""
+    """Return the length of the part of each [0, x], x (n,), that lies in units of a fold.
+
+    ``in_fold`` (m,) tells which unit intervals are the fold's, and applies again after m units.
+    """
     total = np.append(0.0, np.cumsum(in_fold))
     rounds, position = np.divmod(x, len(in_fold))
     return np.asarray(rounds * total[-1] + np.interp(position, np.arange(len(total)), total))

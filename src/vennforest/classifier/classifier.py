@@ -47,7 +47,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_class_examples
-from vennforest.sources.data import trained_names
+from vennforest.sources.estimators import trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001

@@ -37,7 +37,7 @@ from vennforest.export.onnx_trees import TREE_ENSEMBLES, forest_scores, histogra
 from vennforest.forest import FORESTS
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
-from vennforest.sources.data import split_pipeline
+from vennforest.sources.estimators import split_pipeline
 
 REFUSAL = "model must be a table or a formula"
 

@@ -22,7 +22,8 @@ from vennforest._validation import (
     IntArray,
     warn_of_small_weights,
 )
-from vennforest.sources.data import TrainingData, nested_estimators, split_pipeline
+from vennforest.sources.data import TrainingData
+from vennforest.sources.estimators import nested_estimators, split_pipeline
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
 
 MIN_ROWS_TO_COMPARE, MAX_SHARE_OF_COPIES = 20, 0.05

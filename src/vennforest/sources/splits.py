@@ -22,7 +22,8 @@ from sklearn.model_selection import (
 
 from vennforest._messages import shown, warn
 from vennforest._validation import CodeArray, InputError, IntArray
-from vennforest.sources.data import Fold, TrainingData, share_steps
+from vennforest.sources.data import Fold, TrainingData
+from vennforest.sources.estimators import share_steps
 
 MIN_EXAMPLES_OF_OTHER_CLASSES = 8
 """Examples beside the largest class below which a random split may train on one class."""
