@@ -91,7 +91,6 @@ def to_onnx(
     otherwise bounds and intervals, which are steps that begin at these scores, would be those of a
     neighbouring step.
     """
-    needed("onnx", "ONNX graphs")
     graph = OnnxGraph()
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
