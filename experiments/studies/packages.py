@@ -255,7 +255,7 @@ def lightgbm_with_temperature(split):
     X, X_held, y, y_held = train_test_split(
         split.X, split.y, test_size=0.2, stratify=split.y, random_state=0
     )
-    model = LGBMClassifier(1_000, n_jobs=1, verbose=-1, random_state=0)
+    model = LGBMClassifier(n_estimators=1_000, n_jobs=1, verbose=-1, random_state=0)
     stop = early_stopping(50, verbose=False)
     model.fit(X, y, eval_set=[(X_held, y_held)], callbacks=[stop])
     scaled = CalibratedClassifierCV(FrozenEstimator(model), method="temperature")
