@@ -209,18 +209,9 @@ def threshold_for(
         flagged = scores >= threshold
         share_flagged = float(flagged.mean())
         observed = _observed_value(promise, flagged, labels, alarm_and_miss)
+    n = len(drawn)
     return Threshold(
-        threshold,
-        promise,
-        target,
-        delta,
-        observed,
-        share_flagged,
-        len(drawn),
-        exact,
-        reason,
-        fitted,
-        code,
+        threshold, promise, target, delta, observed, share_flagged, n, exact, reason, fitted, code
     )
 
 
