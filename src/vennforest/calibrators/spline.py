@@ -115,9 +115,9 @@ def spread(knots: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArra
     return knots + np.arange(float(N_KNOTS)), np.repeat(slopes, N_KNOTS)
 
 
-def shrunk_log_odds(scores: Term, c: float, rest: Value, share: Value) -> Term:
+def shrunk_log_odds(scores: Term, c: float, share_of_rest: Value, share: Value) -> Term:
     """Return the log-odds of scores shrunk to the shares of the rest and of the class."""
-    return shrunk_log(scores, c, share, 2) - shrunk_log(1.0 - scores, c, rest, 2)
+    return shrunk_log(scores, c, share, 2) - shrunk_log(1.0 - scores, c, share_of_rest, 2)
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:

@@ -46,7 +46,8 @@ from vennforest.prior import (
     shift_probabilities,
 )
 from vennforest.sources import CalibrationExamples, Fold
-from vennforest.sources.data import as_read, skip_shared_steps
+from vennforest.sources.data import skip_shared_steps
+from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, hash_rows
 
 Prediction = tuple[Multiprobability | None, FloatArray]

@@ -18,7 +18,7 @@ from vennforest._files import one_line
 from vennforest._messages import InputError, listed, needed
 from vennforest._validation import FloatArray, IntArray
 from vennforest.export.onnx_graph import OnnxGraph
-from vennforest.sources.data import trained_names
+from vennforest.sources.estimators import trained_names
 
 CONVERTED_PACKAGES = ("lightgbm", "xgboost", "catboost")
 """Packages whose models are converted by onnxmltools, or by their own exporter."""

@@ -78,7 +78,11 @@ def fit_offset_regression(
 def shifted_log_probabilities(
     offset: FloatArray, features: FloatArray, theta: FloatArray
 ) -> FloatArray:
-    """Return log-probabilities (n, k) for coefficients (c * r,)."""
+    """Return the logarithms (n, k) of ``softmax(offset)`` after the logits of classes are shifted.
+
+    ``offset`` is (n, k). Those of the last c classes rise by the products of their ``features``
+    (n, c, r) and coefficients ``theta`` (c * r,).
+    """
     c, r = features.shape[1:]
     logits = offset.copy()
     logits[:, -c:] += np.einsum("ijr,jr->ij", features, theta.reshape(c, r))

@@ -15,14 +15,8 @@ from vennforest._messages import warn
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
 from vennforest.sources.checks import steps_obstacle
-from vennforest.sources.data import (
-    Fold,
-    OutOfBagFold,
-    Subforest,
-    TrainingData,
-    split_pipeline,
-    transform_rows,
-)
+from vennforest.sources.data import Fold, OutOfBagFold, Subforest, TrainingData
+from vennforest.sources.estimators import split_pipeline, transform_rows
 
 N_EXAMPLES_FOR_VARIANCE = 512
 """Calibration examples from which the variance between members is estimated."""
