@@ -1,5 +1,6 @@
 """What scores are, read by every calibrator in the same way, against a slow reader."""
 
+import re
 import warnings
 from decimal import Decimal
 
@@ -23,7 +24,7 @@ from vennforest.calibrators import (
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json, to_json
 from vennforest.metrics import brier_decomposition
-from vennforest.scores import ScoreError, read_scores, round_scores
+from vennforest.scores import ScoreError, far_side, read_scores, round_scores
 
 AUTOMATIC = [clone(calibrator).set_params(on="auto") for calibrator in CALIBRATORS]
 
@@ -332,3 +333,48 @@ def test_labels_are_read_as_they_are_written_or_refused_by_one_sentence():
             VennAbers().fit(s, labels)
     with pytest.raises(ValueError, match="labels that can be sorted, got int and str"):
         VennAbers().fit(s, [1, "a", 1, "a"])
+
+
+def draw_heavy_tails(rng, n):
+    """Scores of one of several distributions whose largest value may be far from all others."""
+    return [
+        rng.standard_cauchy(n),
+        rng.lognormal(0, 3, n),
+        np.floor(3 * rng.pareto(1, n)),
+        rng.normal(size=n) * 10.0 ** rng.integers(-8, 9),
+        rng.beta(0.1, 5, n) * 1e-40,
+        rng.poisson(3, n) - 1.0,
+    ][rng.integers(6)]
+
+
+def test_scores_with_heavy_tails_are_not_taken_for_markers(rng):
+    far = []
+    for _ in range(300):
+        x = draw_heavy_tails(rng, int(rng.choice([20, 200, 1000])))
+        far.append(far_side(x, np.ones(len(x))).any())
+    assert np.mean(far) < 0.03
+
+
+@pytest.mark.parametrize("calibrator", [PlattScaling(), VennAbers(), TemperatureScaling()])
+@pytest.mark.parametrize("numbers", [[-9999], [1e300], [998, 999], [-999, -99, 999]])
+def test_scores_that_bend_the_map_of_all_others_are_named(calibrator, numbers):
+    rng = np.random.default_rng(0)
+    x, marked = rng.normal(size=200), np.resize(numbers, 20)
+    y = rng.random(200) < expit(2 * x)
+    shown = re.escape(", ".join(f"{number:g}" for number in numbers))
+    with pytest.warns(CalibrationWarning, match=f"20 of 200 examples have scores of {shown}"):
+        clone(calibrator).fit(np.append(x[:180], marked), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(calibrator).fit(x, y)
+
+
+@pytest.mark.parametrize("mask", [-1e9, float(np.finfo(np.float32).min)])
+def test_masked_logits_are_minus_infinity_at_fit(mask):
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(200, 4)), rng.integers(0, 4, 200)
+    is_masked = (rng.random(z.shape) < 0.2) & (np.arange(4) != y[:, None])
+    models = [
+        TemperatureScaling().fit(np.where(is_masked, of_mask, z), y) for of_mask in (mask, -np.inf)
+    ]
+    assert models[0].temperature_ == models[1].temperature_ < 100

@@ -76,12 +76,13 @@ def main():
     """Measure the tables that the file does not have yet."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--tables", type=int, default=3)
-    n_tables = parser.parse_args().tables
+    parser.add_argument("--sources", nargs="+", default=list(SOURCES), choices=list(SOURCES))
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     path = RESULTS / "mean_grid.csv"
     done = {(row["source"], row["classes"], row["table"]) for row in read_rows(path)}
-    for table in range(n_tables):
-        for source in SOURCES:
+    for table in range(options.tables):
+        for source in options.sources:
             for n_classes in (2, 3):
                 if (source, str(n_classes), str(table)) in done:
                     continue

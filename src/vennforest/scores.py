@@ -18,6 +18,7 @@ The kind is fixed at fit. Afterwards every row is read alone.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -48,6 +49,16 @@ MIN_ROWS_OF_PROBABILITIES = 30
 ZERO_LOGIT = -745.0
 """The logit, beside the largest of its row or 0, that stands for minus infinity: a double-precision
 probability of 0."""
+
+MISSING_NUMBERS = (-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in (-1, 1)))
+"""Numbers that often stand for missing values: -1, and those of nines up to six digits."""
+
+FAR_DISTANCES = np.array([1000.0, 10.0, 1.0])
+"""Distance from the range of all others, in units of its width, from which on a score is far, by
+how much speaks for a marker: that several examples have it, that it is of `MISSING_NUMBERS`."""
+
+MAX_FAR_SCORES, MIN_OTHER_SCORES = 3, 5
+"""Distinct scores that are far at either end, at most, and the others, at least."""
 
 SPLITTER = 2.0**13 + 1
 """Factor that rounds to 53 - 13 = 40 binary digits (Veltkamp 1968; Dekker 1971)."""
@@ -276,6 +287,31 @@ def warn_of_percentages(x: FloatArray) -> None:
             f"scores between {x.min():g} and {x.max():g} look like percentages: divide percentages "
             'by 100, so that the map is one of their log-odds, or set on="score" for other scores'
         )
+
+
+def far_side(x: FloatArray, weight: FloatArray) -> NDArray[np.integer[Any]]:
+    """Return -1 or 1 for scores (n,) as far below or above all others as markers of missing ones.
+
+    It is 0 for all others. Tails as heavy as those of a Cauchy distribution are not far.
+    """
+    values, of_value = np.unique(x, return_inverse=True)
+    ends = np.r_[: min(MAX_FAR_SCORES, len(values)), -min(MAX_FAR_SCORES, len(values)) : 0]
+    speaks = np.bincount(of_value, weight)[ends] > 1
+    factor = FAR_DISTANCES[speaks + np.isin(values[ends], MISSING_NUMBERS).astype(np.intp)]
+    values = values / 4  # differences may overflow
+    numbers = range(MAX_FAR_SCORES + 1)
+    for n_low, n_high in sorted(product(numbers, numbers), key=sum, reverse=True):
+        others = values[n_low : len(values) - n_high]
+        if len(others) < MIN_OTHER_SCORES:
+            continue
+        low, high = others[0], others[-1]
+        distance = np.maximum(low - values[ends], values[ends] - high)
+        with np.errstate(over="ignore"):
+            if ((distance <= 0) | (distance >= factor * (high - low))).all():
+                break
+    else:
+        return np.zeros(len(x), np.int8)
+    return np.asarray((x / 4 > high).astype(np.int8) - (x / 4 < low))
 
 
 def warn_of_probabilities(scores: Any, on: On) -> None:

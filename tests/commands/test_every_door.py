@@ -152,7 +152,7 @@ def draw_model(rng, capsys, is_first, *command):
 
 def test_the_same_answers_at_every_door(rng, is_first, tmp_path, capsys):
     labels = ["-", "+"] if is_first else ORDERED_LABELS[rng.integers(len(ORDERED_LABELS))]
-    texts, _ = draw_table(rng, 160, labels)
+    texts, _ = draw_table(rng, 200, labels)
     texts.to_csv(tmp_path / "train.csv", index=False)
     markers = ("--missing", "n.d.", "--missing=-999")
     keep = [f"--types={json.dumps({'zip': 'category', 'account': 'number'})}"]

@@ -447,6 +447,18 @@ REFUSED = [
 ]
 
 WARNED = [
+    Hazard(
+        "a number that stands for missing scores of a calibrator",
+        "stand for missing values",
+        {
+            "-9999": lambda rng: calibrate(np.where(np.arange(50) < 5, -9999, rng.normal(size=50))),
+            "1e300": lambda rng: calibrate(np.where(np.arange(50) < 5, 1e300, rng.normal(size=50))),
+            "-1 among probabilities": lambda rng: calibrate(
+                np.where(np.arange(50) < 5, -1, rng.random(50))
+            ),
+        },
+        lambda rng: calibrate(rng.standard_cauchy(50)),
+    ),
     Hazard("every row twice", "exact copies", in_tables(doubled)),
     Hazard("rare rows repeated before fit", "exact copies", in_tables(oversampled)),
     Hazard(

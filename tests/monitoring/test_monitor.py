@@ -8,6 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 import vennforest
@@ -192,6 +193,13 @@ HALF = np.arange(50.0), np.arange(50) % 2
 def test_fit_refuses(options, examples, message):
     with pytest.raises(InputError, match=message):
         Monitor(**options).fit(*examples)
+
+
+def test_few_calibration_examples_of_a_model_are_called_so():
+    X, y = draw(np.random.default_rng(12), 100)
+    model = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=0).fit(X, y)
+    with pytest.raises(InputError, match="the calibration examples must have 40 rows or more"):
+        Monitor(model).fit()
 
 
 def test_calibration_examples_that_no_new_row_is_like_are_refused():

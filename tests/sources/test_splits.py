@@ -223,13 +223,6 @@ def test_stratified_folds_are_drawn_at_random_too(grouped):
     assert len(drawn) == 4
 
 
-def test_a_rare_class_makes_folds_stratified_and_says_so():
-    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) < 4
-    with pytest.warns(UserWarning, match="4 examples beside the largest class"):
-        model = CalibratedClassifier(GaussianNB(), merge="log", random_state=0).fit(X, y)
-    assert len(model.estimators_) == 5
-
-
 @pytest.mark.parametrize("known", [["a", "c", "d"], ["b", "d"], ["c"]])
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
 def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):

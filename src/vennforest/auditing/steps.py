@@ -19,7 +19,7 @@ from vennforest.auditing.columns import (
 )
 from vennforest.auditing.finding import Finding
 from vennforest.forest import leaves_rows_out
-from vennforest.sources.data import nested_estimators, split_pipeline, transform_rows
+from vennforest.sources.estimators import nested_estimators, split_pipeline, transform_rows
 
 DECLARING_PACKAGES = {"sklearn", "imblearn", "skrub", "vennforest"}
 """Packages whose steps declare in their tags whether they learn from labels."""

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._class_columns import in_class_order
-from vennforest._messages import shown
+from vennforest._messages import listed, shown, warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -49,6 +49,7 @@ from vennforest.scores import (
     ReadScores,
     ScoreKind,
     as_numbers,
+    far_side,
     is_outside,
     read_scores,
     warn_of_percentages,
@@ -60,6 +61,7 @@ Reads = Literal["order", "log-odds", "probability", "logits"]
 
 MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
 
+MIN_CHANGE_BY_FAR_SCORES = 0.01  # mean change of other examples' probabilities worth a warning
 N_TRIED_SCORES = 101  # scores at which a map that is read from a file is tried
 
 
@@ -163,11 +165,44 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _fit_read(self, counts: ScoreCounts, kind: ScoreKind, increasing: Increasing) -> Self:
         """Fit to counts of scores that `_as_read` returned."""
-        if increasing is True and not self._is_monotone:
-            return self._fit_checked(counts, kind=kind)
-        is_unit = self._reads != "order" and (kind == "probability" or self._reads == "probability")
-        is_unit |= not self._is_monotone and counts.scores.min() >= 0 and counts.scores.max() <= 1
-        return self._fit_checked(counts, reversal_center(counts, increasing, is_unit), kind=kind)
+        center = None
+        if self._is_monotone or increasing is not True:
+            is_unit = self._reads != "order" and "probability" in (kind, self._reads)
+            x = counts.scores
+            is_unit |= not self._is_monotone and x.min() >= 0 and x.max() <= 1
+            center = reversal_center(counts, increasing, is_unit)
+        self._fit_checked(counts, center, kind=kind)
+        if kind != "probability":
+            self._warn_of_far_scores(counts)
+        return self
+
+    def _warn_of_far_scores(self, counts: ScoreCounts) -> None:
+        """Warn of scores far from all others that change what the map says about these."""
+        x, total = counts.scores.reshape(len(counts), -1), counts.weights.sum(axis=1)
+        side = np.column_stack([far_side(column, total) for column in x.T])
+        # Logits of several classes far below are those of masked classes.
+        are_masks = x.shape[1] > 1 and self.on_ == "logit" and not self._is_one_vs_rest
+        far = ((side > 0) if are_masks else (side != 0)).any(axis=1)
+        if not far.any() or far.all():
+            return
+        others = ScoreCounts(counts.classes, counts.scores[~far], counts.weights[~far])
+        without = copy.copy(self)._fit_checked(others, self.reversed_at_, kind=self.on_)
+        scores = self._reversed(others.scores)
+        change = np.abs(self._predict_proba(scores) - without._predict_proba(scores)).max(axis=1)
+        mean_change = float(np.average(change, weights=total[~far]))
+        hides_kind = self.on == "auto" and self._reads != "order" and x.shape[1] == 1
+        hides_kind &= not is_outside(others.scores).any()
+        if mean_change < MIN_CHANGE_BY_FAR_SCORES and not hides_kind:
+            return
+        values = np.unique(x[far, np.abs(x[far]).argmax(axis=1)]).tolist()
+        effect = f"whose probabilities they change by {mean_change:.2g} on average"
+        warn(
+            f"{total[far].sum():,.6g} of {counts.total:,.6g} examples have scores of "
+            f"{listed(values, 3, '{:g}'.format)}, far from all others ({others.scores.min():g} to "
+            f"{others.scores.max():g}), "
+            f"{'which alone are read as probabilities' if hides_kind else effect}: leave out these "
+            "examples if such numbers stand for missing values, else limit their scores"
+        )
 
     def _fit_checked(
         self, counts: ScoreCounts, center: float | None = None, *, kind: ScoreKind = "probability"
@@ -286,8 +321,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def score_for(self, probability: ArrayLike) -> FloatArray:
         """Return the scores at which the second of two classes reaches given probabilities.
 
-        It is the smallest score with at least this probability, or the largest if the probability
-        falls with the score, found by bisection between the ends of the calibration scores.
+        Each is the smallest score with at least this probability, or the largest if the probability
+        falls with the score. Bisection finds it in [0, 1] for probabilities, between log-odds of
+        -700 and 700 for maps that read log-odds as probabilities, and for other scores between the
+        ends of the calibration scores.
 
         Parameters
         ----------
@@ -331,18 +368,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _read(self, scores: ArrayLike, k: int, on: On) -> ReadScores:
         """Return checked scores and their kind; refuse those that this map is not of."""
-        read = read_scores(scores, k, on, on_log_odds=self._reads != "order")
-        if self._reads == "probability" and read.kind == "score":
-            outside = is_outside(read.values)
-            if outside.any() or (k > 2 and not self._is_one_vs_rest):
-                value = read.values[outside][0] if outside.any() else "independent scores"
+        checked = read_scores(scores, k, on, on_log_odds=self._reads != "order")
+        if self._reads == "probability" and checked.kind == "score":
+            outside = checked.values[is_outside(checked.values)]
+            if len(outside) or (k > 2 and not self._is_one_vs_rest):
+                value = outside[0] if len(outside) else "independent scores"
                 raise InputError(
                     f'scores must lie in [0, 1] for {self}, got {value}: give on="logit" if they '
                     f"are log-odds; {MAPS_OF_ANY_SCORES}"
                 )
-        elif on == "auto" and read.kind == "score" and self._reads != "order":
-            warn_of_percentages(read.values)
-        return read
+        elif on == "auto" and checked.kind == "score" and self._reads != "order":
+            warn_of_percentages(checked.values)
+        return checked
 
     def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
         """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""

@@ -36,6 +36,7 @@ from vennforest.scores import ZERO_LOGIT, On
 MAX_LOG_RATIO = 10.0
 NEWTON_TOLERANCE = 1e-9  # step of the logarithm after which Newton's next one is rounding
 NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
+MASK_DISTANCE = 10.0  # of masked logits from all others, in units of the range of these
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
@@ -117,9 +118,19 @@ class TemperatureScaling(LogitCalibrator):
 
 
 def with_minus_infinity(z: FloatArray) -> FloatArray:
-    """Return logits (n, k) with minus infinity where `read_scores` has put a number for it."""
+    """Return logits (n, k) with minus infinity where `read_scores` has put a number for it.
+
+    Masks that are finite, such as -1e9, count as minus infinity, too.
+    """
     largest = z.max(axis=1, keepdims=True)
     is_masked = (z == largest + ZERO_LOGIT) & (z < largest)
+    half = z.min() / 2
+    is_low = (z < half) & (largest >= half)
+    others = z[~is_low]
+    if others.size and is_low.sum() > 1:
+        with np.errstate(over="ignore"):
+            if others.min() - z[is_low].max() > MASK_DISTANCE * np.ptp(others):
+                is_masked |= is_low
     return np.where(is_masked, -np.inf, z) if is_masked.any() else z
 
 
@@ -128,8 +139,8 @@ def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
     n = int((weights[z == -np.inf] > 0).sum()) if z.min() == -np.inf else 0
     if n:
         warn(
-            f"{n:,} calibration examples have a label whose logit is minus infinity, which no "
-            "temperature makes possible: they do not count for it"
+            f"{n:,} calibration examples have a label whose logit is minus infinity, or as far "
+            "below as a mask, which no temperature makes possible: they do not count for it"
         )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._class_columns import in_class_order
 from vennforest._validation import (
     FloatArray,
+    InputError,
     IntArray,
     check_count,
     check_option,
@@ -146,6 +147,14 @@ def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> Fl
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(f"p must have shape (n,) or a column for each class, got {array.shape}")
     return read_probabilities(array, "p")
+
+
+def check_versus(versus: ArrayLike, p: ArrayLike) -> None:
+    """Raise an error unless other estimates are of as many rows as p."""
+    if np.shape(versus)[:1] != np.shape(p)[:1]:
+        raise InputError(
+            f"versus must have the rows of p, {np.shape(p)[0]}, got shape {np.shape(versus)}"
+        )
 
 
 Strategy = Literal["uniform", "quantile"]

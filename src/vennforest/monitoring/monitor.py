@@ -175,7 +175,8 @@ class Monitor(BaseEstimator):
         if len(labels) < 2:
             raise InputError(f"y must contain two classes or more, got {shown(labels.tolist())}")
         if len(codes) < MIN_REFERENCE:
-            raise InputError(f"X must have {MIN_REFERENCE} rows or more, got {len(codes)}")
+            name = "X" if self.model is None or y is not None else "the calibration examples"
+            raise InputError(f"{name} must have {MIN_REFERENCE} rows or more, got {len(codes)}")
         self.classes_, self._watch = labels, self.watch
         # With scores alone equal scores are not a row that came before.
         self._window = 0 if self.model is None else window_length(n, n_equal_pairs)

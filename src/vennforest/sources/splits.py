@@ -23,7 +23,8 @@ from sklearn.model_selection import (
 
 from vennforest._messages import shown, warn
 from vennforest._validation import CodeArray, InputError, IntArray
-from vennforest.sources.data import Fold, TrainingData, share_steps
+from vennforest.sources.data import Fold, TrainingData
+from vennforest.sources.estimators import share_steps
 
 MIN_EXAMPLES_OF_OTHER_CLASSES = 8
 """Examples beside the largest class below which a random split may train on one class."""
@@ -197,18 +198,18 @@ def _check_fold_classes(
 
     Classes without any row in the training sets together are not missed.
     """
-    seen = [np.bincount(codes[rows], minlength=len(classes)) > 0 for rows in training_sets]
-    for occurs in seen:
+    trained_on = [np.bincount(codes[rows], minlength=len(classes)) > 0 for rows in training_sets]
+    for occurs in trained_on:
         if occurs.sum() < 2:
             raise InputError(
                 "cv must leave two classes or more to train on in every fold, got a fold with "
                 f"{shown(classes[occurs].tolist())} alone: use StratifiedKFold, or fewer folds"
             )
-    is_missed = np.any(seen, axis=0) & ~np.all(seen, axis=0)
+    is_missed = np.any(trained_on, axis=0) & ~np.all(trained_on, axis=0)
     if is_missed.any():
-        n_folds = sum(bool((is_missed & ~occurs).any()) for occurs in seen)
+        n_folds = sum(bool((is_missed & ~occurs).any()) for occurs in trained_on)
         warn(
-            f"cv leaves {n_folds} of {len(seen)} folds without a training row of class "
+            f"cv leaves {n_folds} of {len(trained_on)} folds without a training row of class "
             f"{shown(classes[is_missed].tolist())}: their models give it no probability. Use "
             "StratifiedKFold, fewer folds or other groups"
         )

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest.auditing.columns import leaks_class, repeats_ids
+from vennforest.scores import MISSING_NUMBERS
 from vennforest.tables.cells import CellColumn, are_dates, number
 
 MIN_SCREENED_ROWS = 20
@@ -37,11 +38,8 @@ MIN_SHARE_ALIKE = 0.8
 MAX_MARKERS = 5
 """Distinct cells of a column of numbers that may stand for missing values."""
 
-SENTINELS = [-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in (-1, 1))]
-"""Numbers that often stand for missing ones: -1, -9, 9, -99, 99, …"""
-
 MIN_SENTINELS = 3
-"""Minimum number of cells with such a number: fewer may be outliers."""
+"""Minimum number of cells with one of `MISSING_NUMBERS`: fewer may be outliers."""
 
 
 ID = re.compile(
@@ -205,11 +203,11 @@ def _markers(cells: Sequence[str]) -> str:
 
 def _sentinel(cells: pd.Series[Any], name: str) -> str:
     """Return a sentence on a number such as -999 that is unlike all others, "" without one."""
-    if cells.dtype.kind not in "iuf" or not {cells.min(), cells.max()} & set(SENTINELS):
+    if cells.dtype.kind not in "iuf" or not {cells.min(), cells.max()} & set(MISSING_NUMBERS):
         return ""
     values, counts = np.unique(cells.to_numpy(), return_counts=True)
     for end, remaining in ((0, values[1:]), (-1, values[:-1])):
-        if len(remaining) < 3 or values[end] not in SENTINELS or counts[end] < MIN_SENTINELS:
+        if len(remaining) < 3 or values[end] not in MISSING_NUMBERS or counts[end] < MIN_SENTINELS:
             continue
         low, high = remaining[0], remaining[-1]
         # Farther from the others than these from each other, or the only negative one of many.
