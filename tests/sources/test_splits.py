@@ -1,6 +1,7 @@
 """Held-out parts, folds and the training set as sources of scores."""
 
 import pickle
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -280,3 +281,18 @@ def test_a_class_that_a_fold_never_trains_on_is_named():
     with pytest.raises(ValueError, match=r"two classes or more to train on .* got .* \[1\] alone"):
         splits = [(np.flatnonzero(y == 1), np.flatnonzero(y != 1))]
         CalibratedClassifier(GaussianNB(), calibrate_on="cv", cv=splits).fit(X, y)
+
+
+class Warns(GaussianNB):
+    def fit(self, X, y, sample_weight=None):
+        warnings.warn("slow to fit", UserWarning, stacklevel=1)
+        return super().fit(X, y, sample_weight)
+
+
+def test_models_of_folds_warn_once():
+    """So do worker processes, which would print on their own."""
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    model = CalibratedClassifier(Warns(), calibrate_on="cv", method="platt")
+    with pytest.warns(UserWarning) as caught:
+        model.fit(X, y)
+    assert [str(w.message) for w in caught].count("slow to fit") == 1

@@ -321,8 +321,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def score_for(self, probability: ArrayLike) -> FloatArray:
         """Return the scores at which the second of two classes reaches given probabilities.
 
-        It is the smallest score with at least this probability, or the largest if the probability
-        falls with the score, found by bisection between the ends of the calibration scores.
+        Each is the smallest score with at least this probability, or the largest if the probability
+        falls with the score. Bisection finds it in [0, 1] for probabilities, between log-odds of
+        -700 and 700 for maps that read log-odds as probabilities, and for other scores between the
+        ends of the calibration scores.
 
         Parameters
         ----------

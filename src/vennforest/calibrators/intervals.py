@@ -145,7 +145,11 @@ def intervals_at_scores(
     level: float = 0.95,
     method: IntervalMethod = "likelihood-ratio",
 ) -> ScoreIntervals:
-    """Return the curve for the weight of all, and of positive, examples (m,) at scores x (m,)."""
+    """Return confidence intervals as a curve over increasing scores x (m,).
+
+    ``total`` and ``positive`` (m,) are the weights of all examples, and of the positive ones, at
+    each score.
+    """
     check_inside(level, "level")
     check_option(method, IntervalMethod, "method")
     if not len(x):

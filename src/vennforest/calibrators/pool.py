@@ -28,8 +28,8 @@ from vennforest.calibrators.spline import SplineCalibration
 from vennforest.counts import ScoreCounts
 from vennforest.scores import On
 
-# Examples of which each member counts as the one that predicted them, before any is seen;
-# temperature, a member from 26 classes on, costs nothing by chance, and counts for more.
+# Examples that each member counts as having predicted before any is seen; temperature, a member
+# from 26 classes on, costs next to nothing by chance, and counts for more.
 PRIOR_EXAMPLES, PRIOR_OF_TEMPERATURE = 0.5, 10.0
 # Steps of expectation and maximisation, and the change of a weight after which they are over.
 MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8

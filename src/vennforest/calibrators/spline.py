@@ -144,7 +144,11 @@ def left_out_loss(
     hessian: FloatArray,
     is_free: NDArray[np.bool_],
 ) -> float:
-    """Return the sum over the examples of the log loss under the fit to all others."""
+    """Return the log loss summed over examples, each under an approximate fit to all others.
+
+    ``features`` is (d, n), ``weights`` (n, 2); ``theta`` (d,) and ``hessian`` (d, d) are of the fit
+    to all, and ``is_free`` (d,) marks coefficients that are not at their bound.
+    """
     # One Newton step from the fit to all, f + g h / (1 - h p (1 - p)) with the gradient g and the
     # leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
     x = features[is_free]

@@ -523,7 +523,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     @property
     def calibrate_on_reason_(self) -> str:
-        """The reason for that source, in a clause."""
+        """Why the scores that calibrate are from ``calibrate_on_``, in a clause."""
         return self._state.calibrate_on_reason
 
     @property

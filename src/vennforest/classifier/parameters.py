@@ -105,7 +105,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_numbers(model: Any) -> None:
-    """Refuse values of ``holdout_size``, ``cv``, ``ensemble`` and ``n_jobs`` that mean nothing."""
+    """Refuse invalid values of ``holdout_size``, ``ensemble``, ``n_jobs`` and numbers in ``cv``."""
     size, cv = model.holdout_size, model.cv
     is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
     if not is_number or not (

@@ -215,7 +215,10 @@ def _decode(value: Any) -> Any:
 
 
 def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
-    """Return the formulas of a calibrator for other programs, None if it has none."""
+    """Return the formulas of a calibrator, for other programs, and the scores that they accept.
+
+    None for a calibrator without formulas.
+    """
     try:
         formulas = output_formulas(calibrator, confidence)
     except InputError:

@@ -78,10 +78,9 @@ def fit_offset_regression(
 def shifted_log_probabilities(
     offset: FloatArray, features: FloatArray, theta: FloatArray
 ) -> FloatArray:
-    """Return the logarithms (n, k) of ``softmax(offset)`` after the logits of classes are shifted.
+    """Return log probabilities (n, k): the log-softmax of ``offset`` (n, k), some columns shifted.
 
-    ``offset`` is (n, k). Those of the last c classes rise by the products of their ``features``
-    (n, c, r) and coefficients ``theta`` (c * r,).
+    Its last c columns rise by the products of ``features`` (n, c, r) and ``theta`` (c * r,).
     """
     c, r = features.shape[1:]
     logits = offset.copy()

@@ -136,7 +136,9 @@ class OutOfBagFold(Fold):
             return self.score(X), None
         # The members that did not see an example, drawn by a hash of the row, score the row.
         rows = self._member_rows(X)
-        left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.codes))
+        left_out = draw_examples(
+            hash_rows(self.members.for_hashing(rows)), self.seed, len(self.codes)
+        )
         return self.members.mean(rows, self.membership, left_out), left_out
 
     def _member_rows(self, X: Any) -> Any:
@@ -150,7 +152,7 @@ class OutOfBagFold(Fold):
         require(isinstance(self.members, Members), "members must be Members")
         require(isinstance(self.membership, Membership), "membership must be Membership")
         shape = (len(self.membership), self.membership.n)
-        is_complete = shape == (self.members.n_trees, len(self.codes))
+        is_complete = shape == (self.members.n_members, len(self.codes))
         require(is_complete, "membership must be of every tree and example")
         is_scored = self.membership.counts().min() > 0
         require(is_scored, "membership must leave a tree to every example")

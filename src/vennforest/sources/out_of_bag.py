@@ -71,11 +71,11 @@ def out_of_bag_fold(
         model, ensemble_rows = _fit_ensemble(estimator, data)
         inner = model
     members = Members(split_pipeline(inner)[1], votes, n_jobs)
-    if members.n_trees < MIN_TREES:
+    if members.n_members < MIN_TREES:
         warn(
-            f"the ensemble has {members.n_trees} members: the out-of-bag scores that calibrate are "
-            "by few of them and noisier than those of new rows, so probabilities are too near the "
-            'middle: use 100 or more, or calibrate_on="cv"'
+            f"the ensemble has {members.n_members} members: the out-of-bag scores that calibrate "
+            "are by few of them and noisier than those of new rows, so probabilities are too near "
+            'the middle: use 100 or more, or calibrate_on="cv"'
         )
     try:
         membership = members.read_membership(

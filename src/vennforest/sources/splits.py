@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from numbers import Integral
@@ -100,9 +101,12 @@ def cross_validation_folds(
     training_sets = [train for train, _ in splits]
     if not ensemble:
         training_sets.append(all_rows)
-    models = joblib.Parallel(n_jobs=n_jobs)(
+    fitted = joblib.Parallel(n_jobs=n_jobs)(
         joblib.delayed(_fit_rows)(estimator, data, rows) for rows in training_sets
     )
+    models = [model for model, _ in fitted]
+    for text, category in dict.fromkeys(pair for _, caught in fitted for pair in caught):
+        warnings.warn(text, category, stacklevel=3)
     folds = [
         data.rows(test).fold(model)
         for model, (_, test) in zip(models[: len(splits)], splits, strict=True)
@@ -117,9 +121,15 @@ def cross_validation_folds(
     return [data.rows(scored[order]).fold(models[-1], scores)]
 
 
-def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
+def _fit_rows(
+    estimator: Any, data: TrainingData, rows: IntArray
+) -> tuple[Any, list[tuple[str, type[Warning]]]]:
+    """Return a model of some rows, and its warnings, which a worker process would print."""
     # Rows are copied in the worker: not those of all folds at once.
-    return data.rows(rows).fit(estimator)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = data.rows(rows).fit(estimator)
+    return model, [(str(warning.message), warning.category) for warning in caught]
 
 
 def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
