@@ -30,7 +30,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 
-from vennforest import CalibratedClassifier, MixedForestClassifier
+from vennforest import CalibratedClassifier, MixedForestClassifier, TemperatureScaling
 from vennforest_experiments.datasets import catalogue, load
 
 SHIPPED = {"breast cancer": load_breast_cancer, "wine": load_wine}
@@ -258,8 +258,8 @@ def lightgbm_with_temperature(split):
     model = LGBMClassifier(n_estimators=1_000, n_jobs=1, verbose=-1, random_state=0)
     stop = early_stopping(50, verbose=False)
     model.fit(X, y, eval_set=[(X_held, y_held)], callbacks=[stop])
-    scaled = CalibratedClassifierCV(FrozenEstimator(model), method="temperature")
-    return answer(scaled.fit(X_held, y_held), split.X_new)
+    scaling = TemperatureScaling().fit(model.predict_proba(X_held), y_held)
+    return scaling.predict_proba(model.predict_proba(split.X_new)), None
 
 
 def default_on_held_out_rows(model, X, y, X_new):

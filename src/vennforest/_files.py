@@ -350,7 +350,10 @@ def _locked(part: Path) -> Iterator[bool]:
 
 @contextmanager
 def refused_as(prefix: str = "") -> Iterator[None]:
-    """Turn a ``ValueError`` into a one-line `InputError` that begins with ``prefix``."""
+    """Turn a ``ValueError`` into a one-line `InputError` that begins with ``prefix``.
+
+    An `InputError` passes unchanged.
+    """
     try:
         yield
     except InputError:

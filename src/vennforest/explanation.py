@@ -23,7 +23,7 @@ from vennforest.classifier.prediction import (
     predict_scores,
     scores_of_rows,
 )
-from vennforest.sources.data import split_pipeline, transform_rows
+from vennforest.sources.estimators import split_pipeline, transform_rows
 
 EDGE = 1e-6
 """Distance from 0 and 1 to which probabilities are clipped, so that log-odds are finite."""
@@ -150,10 +150,10 @@ def _explain_scores(
         try:
             explainer = shap.TreeExplainer(trees)
             # Boosters read categories from the columns of a data frame.
-            given = transformed if hasattr(transformed, "iloc") else rows
+            table = transformed if hasattr(transformed, "iloc") else rows
             with warnings.catch_warnings():  # that LightGBM's values have changed their form
                 warnings.filterwarnings("ignore", "LightGBM binary classifier", UserWarning)
-                phi = np.asarray(explainer.shap_values(given, check_additivity=False), np.float64)
+                phi = np.asarray(explainer.shap_values(table, check_additivity=False), np.float64)
         except Exception as error:  # shap raises exceptions of many types
             raise _not_of_trees(trees) from error
         base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))

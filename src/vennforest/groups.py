@@ -91,6 +91,7 @@ class Groups:
         return self._codes(*_group_labels(self.by, X, n))
 
     def _codes(self, row_labels: NDArray[Any], missing: NDArray[np.bool_]) -> IntArray:
+        """Return the codes of labels as `_group_labels` gives them, -1 for those not seen."""
         codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
         present = row_labels[~missing]
         if present.dtype.kind == "U" and self.labels.dtype.kind == "f":
@@ -222,6 +223,7 @@ def _number_in(cell: str) -> float:
 
 
 def _column(by: str | int, X: Any) -> Any:
+    """Return a column of X by its name, or its position, which may count from the end."""
     is_sparse: bool = issparse(X)
     if isinstance(by, str):
         if not is_frame(X):

@@ -230,10 +230,10 @@ MAX_MEAN_STEPS, MAX_LOG_FACTOR = 200, 300.0
 
 
 def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
-    """Return the factors (k,) by which shifted probabilities (n, k) have given means (k,).
+    """Return the factors (k,) by which `shift_probabilities` gives p (n, k) the means (k,).
 
     Their logarithms a minimise the convex function mean log sum_j p_ij exp(a_j) - means @ a, whose
-    gradient is the mean of the shifted probabilities minus the target. See `shift_probabilities`.
+    gradient is the mean of the shifted probabilities minus the target.
     """
 
     def value(a: FloatArray) -> float:

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-from vennforest import CalibratedClassifier
 from vennforest.calibrators import PooledCalibration, VennAbers
 from vennforest.export import from_json, to_json
 
@@ -50,16 +48,3 @@ def test_the_mean_of_a_rare_event_is_its_rate():
         ratios.append(means / y.mean())
     log, pooled = np.mean(ratios, axis=0)
     assert log > 1.1 and abs(pooled - 1) < 0.02
-
-
-def test_an_instance_that_names_no_merge_is_the_default_of_the_classifier():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(200, 3))
-    y = (rng.random(200) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
-    models = [
-        CalibratedClassifier(LogisticRegression(), method=method, random_state=0).fit(X, y)
-        for method in ("venn-abers", VennAbers(), VennAbers("pooled"))
-    ]
-    first, *others = (model.predict_proba(X) for model in models)
-    for other in others:
-        np.testing.assert_array_equal(first, other)

@@ -53,7 +53,7 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert [one.merge for one in model.calibrators_] == [expected] * 2
         assert not hasattr(model, "point_calibrator_")
-    for method in ("venn-abers", VennAbers(), "venn", Venn()):
+    for method in ("venn-abers", VennAbers(), VennAbers("pooled"), "venn", Venn()):
         merge = "pooled" if method == "venn" or isinstance(method, Venn) else "auto"
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert type(model.point_calibrator_) is PooledCalibration

@@ -209,3 +209,12 @@ def test_marks_of_missing_cells(tmp_path, capsys):
     assert np.allclose(pd.read_csv(output)["p(u)"], p[:, 0], rtol=1e-12)
     blank = frame.replace({"lab": {"n.d.": None, "-": None}})
     assert np.array_equal(p, fitted.predict_proba(blank))
+
+
+def test_classes_of_few_rows_are_named(tmp_path, capsys):
+    y = [*"ab" * 20, *"ccddd"]
+    frame = pd.DataFrame({"x": np.arange(len(y)) % 7, "y": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.skops", "--jobs", 1)
+    assert run(*fit, "--estimator", "logistic") == 0
+    assert "Note: 2 of 4 classes have fewer than 5 rows each" in capsys.readouterr().err

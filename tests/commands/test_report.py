@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,11 +13,13 @@ import pytest
 
 from support.commands import refused, run
 from support.report_data import calibrated, table_of
+from vennforest import PlattScaling
 from vennforest.commands import check
 from vennforest.commands.options import Check, Report
 from vennforest.commands.pages import axes_in, millimetres_in, shares_in
 from vennforest.commands.report import next_commands
 from vennforest.decisions import threshold_for
+from vennforest.export import to_json
 from vennforest.tables.target import split_target
 
 
@@ -110,7 +113,9 @@ def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
     command += ("--jobs", 1)
     assert run(*command) == 0
     *_, command_line, _ = capsys.readouterr().err.splitlines()
-    assert command_line.endswith("--estimator logistic --groups person --drop leak")
+    assert command_line.endswith(
+        "--estimator logistic --methods platt --groups person --folds 2 --jobs 1 --drop leak"
+    )
     assert run(*command, "--drop", "leak", "--tolerance", 20) == 0
     err = capsys.readouterr().err
     assert "  vennforest fit" not in err or "--groups person --drop leak" in err
@@ -233,14 +238,16 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
     options = Report(
         data=tmp_path / "my table.csv", target="y", missing=["n.d.,-", "-999"], types="t.json",
         decimal=",", drop=["a b"], keep=["id"], groups="ward", estimator="forest", trees=20,
-        time="day" if action == "check" else None,
+        seed=7, time="day", **({"by": ["b c"], "folds": 3} if action == "check" else {}),
     )  # fmt: skip
     verdict = SimpleNamespace(action=action, column="a", method="platt", on_folds=False)
     source = SimpleNamespace(target="y", suspects={"a": "leak"})
     evaluation = SimpleNamespace(verdict=verdict, model="m", source=source, sections=())
     (words,) = next_commands(evaluation, options)
+    assert action == "check" or words[-4:-2] == ["--drop", "day"]  # no feature of the report's
     for name, value in vars(options).items():
-        if name not in ("data", "target") and value != getattr(Report, name, value):
+        kept = name not in ("data", "target") and (action == "check" or name != "time")
+        if kept and value != getattr(Report, name, value):
             for text in value if isinstance(value, list) else [value]:
                 assert (f"--{name}", str(text)) in itertools.pairwise(words), name
     assert words[:4] == ["report" if action == "check" else "fit", str(options.data), "-t", "y"]
@@ -279,15 +286,36 @@ def test_what_check_advises_reads_the_table_and_the_model_as_check_did(monkeypat
     words = ["--decimal", ",", "--delimiter", "|", "--encoding", "cp1250", "--sheet", "s"]
     words += ["--no-header"]
     options = Check(predictions=Path("t.csv"), target="y", probability=["p"], **form)
-    commands = check._check_columns(options, table, {})[2]
+    commands = check._check_columns(options, table, {}).commands
     assert commands == [["calibrate", "t.csv", "-t", "y", "-s", "p", *words]]
     model = SimpleNamespace(classes_=np.array(["no", "yes"]), n_features_in_=1)
     more = {"data": Path("t.csv"), "prior": ["yes=.1"], "trusted": ["a.B"]}
     options = Check(predictions=Path("m.skops"), target="y", **more, **form)
-    commands = check._judge_model(options, model, frame["y"], table, {})[2]
-    predict = ["predict", "m.skops", "t.csv", "--keep", "-o", "scored.csv", "--prior", "yes=.1"]
-    assert commands[0] == [*predict, "--trust", "a.B", *words]
-    assert commands[1] == ["calibrate", "scored.csv", "-t", "y", "-s", "p(yes)"]
+    outcome = check._check_model(options, model, frame["y"], table, {})
+    predict = ["predict", "m.skops", "t.csv", "--keep", "-o", "scored.csv", "--trust", "a.B"]
+    assert outcome.commands[0] == [*predict, "--prior", "yes=.1", *words]
+    assert outcome.commands[1] == ["calibrate", "scored.csv", "-t", "y", "-s", "p(yes)"]
+
+
+def test_a_calibrator_is_updated_as_the_tests_choose_or_fitted_anew(tmp_path, monkeypatch):
+    scores, y = np.arange(60.0), np.arange(60) % 3 == 0
+    frame = pd.DataFrame({"s": scores, "y": np.where(y, "yes", "no")})
+    (tmp_path / "c.json").write_text(to_json(PlattScaling().fit(scores, frame["y"])))
+    options = Check(predictions=tmp_path / "c.json", data=Path("t.csv"), target="y", scores=["s"])
+    options = replace(options, decimal=",", groups="who")
+    table, labels = split_target(frame, "y", screened=False), frame["y"]
+    outcome = check._check_model(options, None, labels, table, {"who": scores})
+    form = ["--decimal", ","]
+    for choice, commands in (
+        ("keep", [["calibrate", "t.csv", "-t", "y", "-s", "s", *form]]),
+        ("slope", [
+            ["apply", str(tmp_path / "c.json"), "t.csv", "-o", "scored.csv", "-s", "s", *form],
+            ["calibrate", "scored.csv", "-t", "y", "-s", "p(yes)", "--update", "slope",
+             "--groups", "who"],
+        ]),
+    ):  # fmt: skip
+        evaluation = SimpleNamespace(sections=[SimpleNamespace(choice=choice)])
+        assert check._next_commands(options, evaluation, outcome) == commands
 
 
 def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsys):

@@ -32,6 +32,24 @@ def run(model, name, values):
     return dict(zip(names, session.run(None, {name: values}), strict=True))
 
 
+def of_python(model, X, confidence=True):
+    """Return what a model answers in Python, (n,) for the second of two classes or (n, k)."""
+    answers = {"p": model.predict_proba(X)}
+    if hasattr(model, "predict_multiprobability"):
+        bounds = model.predict_multiprobability(X)
+        answers |= {"p0": bounds.lower, "p1": bounds.upper}
+    if confidence:
+        intervals = model.predict_confidence(X)
+        answers |= {"low95": intervals.lower, "high95": intervals.upper}
+    return {name: a[:, 1] if a.shape[1] == 2 else a for name, a in answers.items()}
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12, err_msg=name)
+
+
 def forest(**options):
     return RandomForestClassifier(20, random_state=0, **options)
 
@@ -55,11 +73,7 @@ def test_a_classifier(estimator, options):
     """Other scores than forests' differ in the last digits of 32 bits; few lie at an edge."""
     model = CalibratedClassifier(estimator, random_state=0, **options).fit(X[:500], Y[:500])
     found = run(to_onnx(model), "X", NEW)
-    p = model.predict_proba(NEW)[:, 1]
-    expected = {"p": p}
-    if hasattr(model, "predict_multiprobability"):
-        bounds = model.predict_multiprobability(NEW)
-        expected |= {"p0": bounds.p0, "p1": bounds.p1}
+    expected = of_python(model, NEW, confidence=False)
     assert found.keys() == expected.keys()
     for name, values in expected.items():
         assert (np.abs(found[name] - values) < 1e-6).mean() > 0.98, name
@@ -124,16 +138,7 @@ def test_forests_are_equal(seed):
         assert not roots_that_look_like_leaves(graph)
         found = run(graph, "X", new)
         assert all(np.isnan(answer[-1]).all() for answer in found.values())
-        bounds = model.predict_multiprobability(features)
-        intervals = model.predict_confidence(features)
-        expected = {
-            "p": model.predict_proba(features), "p0": bounds.lower, "p1": bounds.upper,
-            "low95": intervals.lower, "high95": intervals.upper,
-        }  # fmt: skip
-        assert found.keys() == expected.keys()
-        for name, values in expected.items():
-            wanted = values[:, 1] if k == 2 else values
-            np.testing.assert_allclose(found[name][:-1], wanted, rtol=0, atol=1e-12)
+        assert_equal({name: a[:-1] for name, a in found.items()}, of_python(model, features))
 
 
 def test_named_columns_of_text_and_numbers():
@@ -176,16 +181,6 @@ def test_an_estimator_that_has_no_converter():
         to_onnx(model)
 
 
-def of_python(model, X):
-    """Return what a model answers in Python, (n,) for the second of two classes or (n, k)."""
-    bounds, intervals = model.predict_multiprobability(X), model.predict_confidence(X)
-    answers = {
-        "p": model.predict_proba(X), "p0": bounds.lower, "p1": bounds.upper,
-        "low95": intervals.lower, "high95": intervals.upper,
-    }  # fmt: skip
-    return {name: a[:, 1] if a.shape[1] == 2 else a for name, a in answers.items()}
-
-
 def rows_of(k, n):
     """Return rows of single precision with missing values, and labels."""
     rng = np.random.default_rng([20261127, k])
@@ -222,9 +217,7 @@ def test_histogram_boosting_on_folds_is_equal(k, merge):
     model = CalibratedClassifier(booster, cv=2, merge=merge, random_state=0)
     model.fit(rows[:300], y[:300])
     assert len(model.estimators_) == 2
-    found = run(to_onnx(model, confidence=True), "X", rows)
-    for name, values in of_python(model, rows).items():
-        np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12, err_msg=name)
+    assert_equal(run(to_onnx(model, confidence=True), "X", rows), of_python(model, rows))
 
 
 @pytest.mark.parametrize("options", [{"cv": 2}, {"cv": 2, "merge": "log"}, {"method": "isotonic"}])
@@ -232,14 +225,7 @@ def test_another_prior_of_two_classes(options):
     booster = HistGradientBoostingClassifier(max_iter=4, random_state=0)
     model = CalibratedClassifier(booster, random_state=0, **options).fit(X[:400], Y[:400])
     for shifted in (model.with_prior({1: 0.05}), model.with_mean({1: 0.2}, NEW)):
-        found = run(to_onnx(shifted, confidence=True), "X", NEW)
-        intervals = shifted.predict_confidence(NEW)
-        expected = {"p": shifted.predict_proba(NEW)[:, 1], "low95": intervals.lower[:, 1]}
-        if hasattr(shifted, "predict_multiprobability"):
-            bounds = shifted.predict_multiprobability(NEW)
-            expected |= {"p0": bounds.p0, "p1": bounds.p1}
-        for name, values in expected.items():
-            np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12, err_msg=name)
+        assert_equal(run(to_onnx(shifted, confidence=True), "X", NEW), of_python(shifted, NEW))
 
 
 def test_columns_are_those_of_training_in_any_order():

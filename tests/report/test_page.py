@@ -47,7 +47,7 @@ def drawn_page(cancer):
 def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty, draw_only):
     html = render(nasty, command=f"vennforest report {SCRIPT}")
     page = Page(html)
-    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert not any(tag == "script" for tag, _ in page.tags)
     assert SCRIPT not in html.replace("&lt;", "⟨")
     assert any(SCRIPT in text for text in page.text)
     for tag, attrs in page.tags:
@@ -146,19 +146,15 @@ def test_the_summary_is_json(cancer):
 
 
 def seen_in_browser(tmp_path, page, *options):
-    """What a script sees of the page that clicks, opens and prints."""
-    # A policy that lets the script run beside the page's own.
-    html = re.sub(r"script-src '[^']*'", "script-src 'unsafe-inline'", page.read_text("utf-8"))
+    """What a script sees of the page, which the page's own policy would not let run."""
+    policy = "default-src 'none'"
+    html = page.read_text("utf-8")
+    assert html.count(policy) == 1
+    html = html.replace(policy, f"{policy}; script-src 'unsafe-inline'")
     script = """<script>
-      const heads = document.querySelectorAll("#comparison thead th");
-      const column = (i) => [...document.querySelectorAll("#comparison tbody tr")]
-        .map((row) => row.cells[i].textContent.trim());
       const all = [...document.querySelectorAll("details")];
       const colour = (name) => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number);
-      heads[1].querySelector("button").click();
-      const up = column(1);
-      heads[1].querySelector("button").click();
-      const seen = {up, down: column(1), width: document.documentElement.scrollWidth,
+      const seen = {width: document.documentElement.scrollWidth,
         paper: colour("backgroundColor").slice(0, 3), ink: colour("color").slice(0, 3),
         pictures: [...document.querySelectorAll("figure img")]
           .map((image) => image.getBoundingClientRect().width).filter((width) => width > 0)};
@@ -181,12 +177,7 @@ def test_in_a_browser(drawn_page, nasty, tmp_path):
     nasty.to_html(page)
     dump = chromium(tmp_path, page, "--dump-dom")
     assert "CONSOLE" not in dump.stderr
-    assert dump.stdout.count("<button") > 10  # the page's own script was let run
     seen = seen_in_browser(tmp_path, page, "--window-size=500,900", "--force-dark-mode")
-    numbers = [float(cell.replace("∞", "inf")) for cell in seen["up"]]
-    assert numbers == sorted(numbers) and len(set(numbers)) > 2
-    down = [float(cell.replace("∞", "inf")) for cell in seen["down"]]
-    assert down == sorted(numbers, reverse=True)
     assert seen["width"] <= 500  # tables scroll, the page does not
     assert min(seen["pictures"]) > 0.85 * seen["width"]
     dark, pale = seen["paper"], seen["ink"]

@@ -1,6 +1,7 @@
 """Held-out parts, folds and the training set as sources of scores."""
 
 import pickle
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -222,13 +223,6 @@ def test_stratified_folds_are_drawn_at_random_too(grouped):
     assert len(drawn) == 4
 
 
-def test_a_rare_class_makes_folds_stratified_and_says_so():
-    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) < 4
-    with pytest.warns(UserWarning, match="4 examples beside the largest class"):
-        model = CalibratedClassifier(GaussianNB(), merge="log", random_state=0).fit(X, y)
-    assert len(model.estimators_) == 5
-
-
 @pytest.mark.parametrize("known", [["a", "c", "d"], ["b", "d"], ["c"]])
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
 def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
@@ -287,3 +281,18 @@ def test_a_class_that_a_fold_never_trains_on_is_named():
     with pytest.raises(ValueError, match=r"two classes or more to train on .* got .* \[1\] alone"):
         splits = [(np.flatnonzero(y == 1), np.flatnonzero(y != 1))]
         CalibratedClassifier(GaussianNB(), calibrate_on="cv", cv=splits).fit(X, y)
+
+
+class Warns(GaussianNB):
+    def fit(self, X, y, sample_weight=None):
+        warnings.warn("slow to fit", UserWarning, stacklevel=1)
+        return super().fit(X, y, sample_weight)
+
+
+def test_models_of_folds_warn_once():
+    """So do worker processes, which would print on their own."""
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    model = CalibratedClassifier(Warns(), calibrate_on="cv", method="platt")
+    with pytest.warns(UserWarning) as caught:
+        model.fit(X, y)
+    assert [str(w.message) for w in caught].count("slow to fit") == 1

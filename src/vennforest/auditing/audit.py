@@ -22,10 +22,7 @@ from vennforest._validation import (
     encode_groups,
     encode_labels,
 )
-from vennforest.auditing.columns import (
-    MIN_AUDITED_ROWS,
-    find_faulty_columns,
-)
+from vennforest.auditing.columns import MIN_AUDITED_ROWS, find_faulty_columns
 from vennforest.auditing.copies import find_copies
 from vennforest.auditing.finding import Finding
 from vennforest.auditing.memory import find_training_rows, is_out_of_bag
@@ -108,8 +105,8 @@ def _findings(
             codes = np.searchsorted(model.classes_, model.calibration_y_)
             yield from find_falling_frequency(model.calibration_scores_, codes, model.classes_)
         if are_new:
-            found = (find_training_rows(fitted, X, y) for fitted in model.estimators_)
-            yield from islice(chain.from_iterable(found), 1)
+            findings = (find_training_rows(fitted, X, y) for fitted in model.estimators_)
+            yield from islice(chain.from_iterable(findings), 1)
             return
     estimators = list(named_estimators(estimator).values())
     frozen = [e for e in estimators if isinstance(e, FrozenEstimator)]
@@ -139,8 +136,8 @@ def _are_new(model: Any, X: Any) -> bool:
     if not isinstance(model, CalibratedClassifier) or not hasattr(model, "classes_"):
         return False
     state = model._state
-    own = state.row_sketch
-    return own is not None and not np.array_equal(sketch_rows(state.hash_as_read(X)), own)
+    sketch = state.row_sketch
+    return sketch is not None and not np.array_equal(sketch_rows(state.hash_as_read(X)), sketch)
 
 
 def find_falling_frequency(

@@ -16,14 +16,12 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray
-from vennforest.auditing.columns import (
-    MIN_AUDITED_ROWS,
-)
+from vennforest.auditing.columns import MIN_AUDITED_ROWS
 from vennforest.auditing.finding import Finding
 from vennforest.classifier import CalibratedClassifier
 from vennforest.forest import leaves_rows_out
 from vennforest.sources.checks import features_of
-from vennforest.sources.data import split_pipeline
+from vennforest.sources.estimators import split_pipeline
 
 MAX_ROWS_OF_MODEL = 1_000
 MOVE_DISTANCES = (1.0, 3.0)

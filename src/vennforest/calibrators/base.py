@@ -321,8 +321,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def score_for(self, probability: ArrayLike) -> FloatArray:
         """Return the scores at which the second of two classes reaches given probabilities.
 
-        It is the smallest score with at least this probability, or the largest if the probability
-        falls with the score, found by bisection between the ends of the calibration scores.
+        Each is the smallest score with at least this probability, or the largest if the probability
+        falls with the score. Bisection finds it in [0, 1] for probabilities, between log-odds of
+        -700 and 700 for maps that read log-odds as probabilities, and for other scores between the
+        ends of the calibration scores.
 
         Parameters
         ----------
@@ -366,18 +368,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _read(self, scores: ArrayLike, k: int, on: On) -> ReadScores:
         """Return checked scores and their kind; refuse those that this map is not of."""
-        read = read_scores(scores, k, on, on_log_odds=self._reads != "order")
-        if self._reads == "probability" and read.kind == "score":
-            outside = is_outside(read.values)
-            if outside.any() or (k > 2 and not self._is_one_vs_rest):
-                value = read.values[outside][0] if outside.any() else "independent scores"
+        checked = read_scores(scores, k, on, on_log_odds=self._reads != "order")
+        if self._reads == "probability" and checked.kind == "score":
+            outside = checked.values[is_outside(checked.values)]
+            if len(outside) or (k > 2 and not self._is_one_vs_rest):
+                value = outside[0] if len(outside) else "independent scores"
                 raise InputError(
                     f'scores must lie in [0, 1] for {self}, got {value}: give on="logit" if they '
                     f"are log-odds; {MAPS_OF_ANY_SCORES}"
                 )
-        elif on == "auto" and read.kind == "score" and self._reads != "order":
-            warn_of_percentages(read.values)
-        return read
+        elif on == "auto" and checked.kind == "score" and self._reads != "order":
+            warn_of_percentages(checked.values)
+        return checked
 
     def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
         """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""

@@ -10,6 +10,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -411,26 +412,23 @@ class FormulaSteps:
 
     def look_up(self, tables: Sequence[Steps], x: int) -> dict[str, int]:
         """Return the positions of the columns' entries."""
-        names = tables[0].columns
-        if len(tables) == 1:
-            (table,) = tables
-            row = self._add_step([lambda x: table.start.searchsorted(x, side="right") - 1] * 2, x)
-            columns = table.columns.items()
-            takes = {name: lambda i, c=column: c.take(i, axis=0).T for name, column in columns}
-            return {name: self._add_step([take] * 2, row) for name, take in takes.items()}
-        # The tables one after the other, with the first row of each.
-        first = np.append(0, np.cumsum([len(table.start) for table in tables]))
+        # The tables one after the other; entry i of a search is in row i - 1 of its table.
+        starts = [table.start for table in tables]
+        offsets = np.cumsum([0, *map(len, starts[:-1])])[:, None] - 1
 
-        def rows(x: FloatArray) -> Any:
-            found = [
-                table.start.searchsorted(scores, side="right")
-                for table, scores in zip(tables, x, strict=True)
-            ]
-            return np.array(found) + (first[:-1, None] - 1)
+        def row_of(x: FloatArray) -> Any:
+            if len(starts) == 1:
+                return starts[0].searchsorted(x, "right") - 1
+            columns = zip(starts, x, strict=True)
+            return np.array([start.searchsorted(x_j, "right") for start, x_j in columns]) + offsets
 
-        row = self._add_step([rows] * 2, x)
-        joined = {name: np.concatenate([table.columns[name] for table in tables]) for name in names}
-        return {name: self._add_step([column.take] * 2, row) for name, column in joined.items()}
+        row = self._add_step([row_of] * 2, x)
+        positions = {}
+        for name in tables[0].columns:
+            joined = np.concatenate([table.columns[name] for table in tables])
+            entries = np.ascontiguousarray(joined.T)
+            positions[name] = self._add_step([partial(entries.take, axis=-1)] * 2, row)
+        return positions
 
     def keep(self, term: int) -> int:
         """Return the same position: every result is kept."""

@@ -184,9 +184,9 @@ def fit_line(ranks, weight, positive, start, stop):
         intercept, slope, best = intercept + step0, slope + step1, likelihood
         if gain < 1e-4:
             break
-    price = 0.5 * math.log(max(total, 2.0))
-    if slope > 0.0 and best - flat > price:
-        return best - price, intercept, slope / spread, center
+    penalty = 0.5 * math.log(max(total, 2.0))
+    if slope > 0.0 and best - flat > penalty:
+        return best - penalty, intercept, slope / spread, center
     return flat, constant, 0.0, center
 
 

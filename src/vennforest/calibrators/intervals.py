@@ -145,7 +145,11 @@ def intervals_at_scores(
     level: float = 0.95,
     method: IntervalMethod = "likelihood-ratio",
 ) -> ScoreIntervals:
-    """Return the curve for the weight of all, and of positive, examples (m,) at scores x (m,)."""
+    """Return confidence intervals as a curve over increasing scores x (m,).
+
+    ``total`` and ``positive`` (m,) are the weights of all examples, and of the positive ones, at
+    each score.
+    """
     check_inside(level, "level")
     check_option(method, IntervalMethod, "method")
     if not len(x):
@@ -252,6 +256,7 @@ def _spread(
 def _exact_curve(
     x: FloatArray, total: FloatArray, positive: FloatArray, level: float
 ) -> ScoreIntervals:
+    """Return the best binomial bounds over stretches of 4, 8, 16 ... examples at each score."""
     sums = np.append(total, positive)
     fractions = sums[sums != np.rint(sums)]
     if len(fractions):
@@ -286,6 +291,7 @@ def _exact_curve(
 def _likelihood_ratio_curve(
     x: FloatArray, total: FloatArray, positive: FloatArray, level: float
 ) -> ScoreIntervals:
+    """Return the ends at which 2 log lambda reaches its simulated quantile, at each score."""
     fit, ranks = isotonic_regression(positive / total, weights=total).x, _ranks(total)
     curve, jumps = _piecewise_curve(total, positive, fit, ranks)
     starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES, jumps)

@@ -28,8 +28,8 @@ from vennforest.calibrators.spline import SplineCalibration
 from vennforest.counts import ScoreCounts
 from vennforest.scores import On
 
-# Examples of which each member counts as the one that predicted them, before any is seen;
-# temperature, a member from 26 classes on, costs nothing by chance, and counts for more.
+# Examples that each member counts as having predicted before any is seen; temperature, a member
+# from 26 classes on, costs next to nothing by chance, and counts for more.
 PRIOR_EXAMPLES, PRIOR_OF_TEMPERATURE = 0.5, 10.0
 # Steps of expectation and maximisation, and the change of a weight after which they are over.
 MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
@@ -241,17 +241,20 @@ def _lines(counts: ScoreCounts) -> Iterator[tuple[IntArray, IntArray]]:
         yield rows[order], labels[order]
         return
     for j in range(len(counts.classes)):
-        own = rows[labels == j]
+        of_label = rows[labels == j]
         if counts.scores.ndim == 1:
-            own = own if j else own[::-1]
+            of_label = of_label if j else of_label[::-1]
         else:
-            x = counts.scores[own]
-            own = own[np.lexsort([*x.T[::-1], x[:, j]])]
-        yield own, np.full_like(own, j)
+            x = counts.scores[of_label]
+            of_label = of_label[np.lexsort([*x.T[::-1], x[:, j]])]
+        yield of_label, np.full_like(of_label, j)
 
 
 def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
-    """Return how much of each [0, x] lies in the fold's units, repeated without end."""
+    """Return the length of the part of each [0, x], x (n,), that lies in units of a fold.
+
+    ``in_fold`` (m,) tells which unit intervals are the fold's, and applies again after m units.
+    """
     total = np.append(0.0, np.cumsum(in_fold))
     rounds, position = np.divmod(x, len(in_fold))
     return np.asarray(rounds * total[-1] + np.interp(position, np.arange(len(total)), total))

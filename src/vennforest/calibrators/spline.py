@@ -115,9 +115,9 @@ def spread(knots: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArra
     return knots + np.arange(float(N_KNOTS)), np.repeat(slopes, N_KNOTS)
 
 
-def shrunk_log_odds(scores: Term, c: float, rest: Value, share: Value) -> Term:
+def shrunk_log_odds(scores: Term, c: float, share_of_rest: Value, share: Value) -> Term:
     """Return the log-odds of scores shrunk to the shares of the rest and of the class."""
-    return shrunk_log(scores, c, share, 2) - shrunk_log(1.0 - scores, c, rest, 2)
+    return shrunk_log(scores, c, share, 2) - shrunk_log(1.0 - scores, c, share_of_rest, 2)
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:
@@ -144,7 +144,11 @@ def left_out_loss(
     hessian: FloatArray,
     is_free: NDArray[np.bool_],
 ) -> float:
-    """Return the sum over the examples of the log loss under the fit to all others."""
+    """Return the log loss summed over examples, each under an approximate fit to all others.
+
+    ``features`` is (d, n), ``weights`` (n, 2); ``theta`` (d,) and ``hessian`` (d, d) are of the fit
+    to all, and ``is_free`` (d,) marks coefficients that are not at their bound.
+    """
     # One Newton step from the fit to all, f + g h / (1 - h p (1 - p)) with the gradient g and the
     # leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
     x = features[is_free]

@@ -170,7 +170,7 @@ def label_of(scores: FloatArray, boundary: float = 0.5) -> IntArray:
 
 
 def bins_of(scores: FloatArray) -> IntArray:
-    """Return the bin of the largest score within its label, shape (n,), N_BINS per label."""
+    """Return the bin of the largest score within its label, shape (n,), N_VENN_BINS per label."""
     label = label_of(scores)
     largest = np.maximum(scores, 1 - scores) if scores.ndim == 1 else scores.max(axis=1)
     lowest = 1 / (2 if scores.ndim == 1 else scores.shape[1])

@@ -45,8 +45,10 @@ VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
 class StepFunction(NamedTuple):
     """The isotonic fit of a new observation of one label as a function of its score.
 
-    ``ends`` (n - 1,) are scores between n runs of equal ``fits``, a and b the points of each run's
-    touching line (see ``venn_abers_kernels``); the ``grid`` over ends shortens the search in them.
+    ``ends`` (n - 1,) are scores between n runs of equal ``fits``. The fit of a run is the slope of
+    the line from point number a of the cumulative sums (weight, positive weight) of the calibration
+    examples to point number b, moved by the new observation. The ``grid``, cells of equal width
+    with the first end in each, shortens the search in the ends.
     """
 
     ends: FloatArray
@@ -91,7 +93,7 @@ class StepTable:
 
     @cached_property
     def _points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
-        """The points, the heights and slopes of their lower hull, and the hulls of blocks."""
+        """The cumulative sums, the heights and slopes of their lower hull, and hulls of blocks."""
         corners, sizes = kernels.hull_tree(self.W, self.Y)
         hull = corners[-1, : sizes[-1, 0]]
         slopes = np.diff(self.Y[hull]) / np.diff(self.W[hull])

@@ -75,9 +75,10 @@ def suffix_hulls(W, Y, following):
 def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
     """Write the isotonic fit of a new observation of label v as a step function of its score.
 
-    Written for n runs of places with equal fits, the number that is returned: the scores between
-    runs, ``ends[1:n]``, the fits, and the points a and b of the touching line, where
-    ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``.
+    Neighbouring places with equal fits are a run; the number n of runs is returned. Written are the
+    scores between runs, ``ends[1:n]``, and for each run its fit and the points a and b of the
+    touching line, where ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``. ``following`` is what
+    `suffix_hulls` writes; ``queue`` (m + 1,) is scratch space.
 
     As k grows the fit does not decrease, so neither touching point moves back: one pass over the
     places, with the hull of the points left of the line in a queue and the hull of any suffix as

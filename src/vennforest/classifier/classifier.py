@@ -11,16 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import shown, warn
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
-    InputError,
     check_order,
     check_weights,
     count_rows,
@@ -37,8 +34,8 @@ from vennforest.classifier.folds import fit_folds
 from vennforest.classifier.parameters import (
     ClassifierMerge,
     check_parameters,
+    classes_of_frozen,
     named_estimators,
-    resolve_estimator,
     route,
 )
 from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
@@ -49,7 +46,8 @@ from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
-from vennforest.sources.data import trained_names
+from vennforest.sources.checks import check_class_examples
+from vennforest.sources.estimators import trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001
@@ -213,13 +211,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         random_state = check_random_state(self.random_state)
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         split_state = np.random.RandomState(0) if self.random_state is None else random_state
-        estimators = named_estimators(resolve_estimator(self.estimator, self.n_jobs))
-        frozen_classes = _frozen_classes(estimators)
+        estimators = named_estimators(self.estimator, self.n_jobs)
+        frozen_classes = classes_of_frozen(estimators)
         codes, classes = encode_labels(y, frozen_classes, n)
         weight = check_weights(sample_weight, len(codes))
         if weight is not None:
             check_ratio(weight)
-        _check_classes(codes, classes, weight, frozen_classes is not None)
+        check_class_examples(codes, classes, weight, frozen_classes is not None)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         members = {}
         for name, estimator in estimators.items():
@@ -436,7 +434,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """Return the metadata routing of the estimators' fit and the splitter's split."""
         router = MetadataRouter(owner=self).add_self_request(self)
         fits = MethodMapping().add(caller="fit", callee="fit")
-        estimators = named_estimators(resolve_estimator(self.estimator, self.n_jobs))
+        estimators = named_estimators(self.estimator, self.n_jobs)
         router.add(method_mapping=fits, **estimators)
         return router.add(
             splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split")
@@ -445,7 +443,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     def __sklearn_tags__(self) -> Tags:
         """Return the tags, with the kinds of input that all estimators take."""
         tags = super().__sklearn_tags__()
-        estimators = named_estimators(resolve_estimator(self.estimator, self.n_jobs)).values()
+        estimators = named_estimators(self.estimator, self.n_jobs).values()
         inputs = [get_tags(estimator).input_tags for estimator in estimators]
         for name in ("sparse", "allow_nan", "categorical", "string"):
             setattr(tags.input_tags, name, all(getattr(of, name) for of in inputs))
@@ -525,7 +523,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     @property
     def calibrate_on_reason_(self) -> str:
-        """The reason for that source, in a clause."""
+        """Why the scores that calibrate are from ``calibrate_on_``, in a clause."""
         return self._state.calibrate_on_reason
 
     @property
@@ -560,44 +558,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         return mean
 
 
-def _check_classes(
-    codes: NDArray[Any], classes: NDArray[Any], weight: FloatArray | None, is_frozen: bool
-) -> None:
-    """Refuse labels of one class or none; warn of those of a frozen model without an example."""
-    counts = np.bincount(codes if weight is None else codes[weight > 0], minlength=len(classes))
-    missing = classes[counts == 0].tolist()
-    if len(codes) and is_frozen and missing:
-        warn(
-            f"y has no example of {missing}, which the frozen model knows: nothing says how often "
-            "they happen, so their probability is not calibrated. Calibrate on rows of every class"
-        )
-    elif len(classes) - len(missing) < 2:
-        raise ValueError(
-            "y must contain at least two classes with a weight above zero, got one class: "
-            f"{shown(classes[counts > 0].tolist())}"
-        )
-
-
 def _only(name: str, values: list[Any]) -> Any:
     if len(values) != 1:
         raise AttributeError(f"with one {name} per fold there is {name}s_, not {name}_")
     return values[0]
-
-
-def _frozen_classes(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
-    """Return the labels of the frozen models, which must have the same; None if none is frozen."""
-    classes = None
-    for name, estimator in estimators.items():
-        if not isinstance(estimator, FrozenEstimator):
-            continue
-        check_is_fitted(estimator)
-        if classes is not None and not np.array_equal(classes, estimator.classes_):
-            raise InputError(
-                f"frozen estimators must have the same classes, got {np.asarray(classes).tolist()} "
-                f"and {np.asarray(estimator.classes_).tolist()} of {name!r}"
-            )
-        classes = estimator.classes_
-    return classes
 
 
 def blend_classifiers(

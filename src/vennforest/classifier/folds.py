@@ -19,7 +19,7 @@ from vennforest.forest import BagsError, bags_can_be_verified, leaves_rows_out
 from vennforest.scores import round_scores
 from vennforest.sources import Fold, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
-from vennforest.sources.data import own_model, split_pipeline, with_types
+from vennforest.sources.estimators import own_model, split_pipeline, with_types
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray
 from vennforest.sources.splits import cross_validation_folds, held_out_fold
@@ -201,7 +201,7 @@ def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
     ]
     if unused:
         verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
-        setting, chosen = f"calibrate_on={model.calibrate_on!r}", " and ".join(map(repr, sources))
+        setting, names = f"calibrate_on={model.calibrate_on!r}", " and ".join(map(repr, sources))
         if setting == "calibrate_on='auto'":
-            setting += f", which is {chosen} here: {reason}"
+            setting += f", which is {names} here: {reason}"
         warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")

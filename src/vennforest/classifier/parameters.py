@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from vennforest._messages import shown, warn
 from vennforest._validation import FloatArray, InputError, check_count, check_option
@@ -25,10 +27,13 @@ ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
 SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
 
 
-def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
-    """Return the estimator or estimators to be trained, the default forest for None."""
+def named_estimators(estimator: Any, n_jobs: int | None = None) -> dict[str, Any]:
+    """Return the estimators to be trained by name; one by itself is called like the parameter.
+
+    None stands for the default forest.
+    """
     if estimator is None:
-        return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
+        return {"estimator": MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)}
     is_list = isinstance(estimator, list | tuple)
     pairs = estimator if is_list else [("estimator", estimator)]
     for pair in pairs:
@@ -43,12 +48,23 @@ def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
             f"estimator must be a classifier or a list of two or more, got {len(pairs)}: give one "
             "classifier by itself"
         )
-    return estimator
+    return dict(pairs)
 
 
-def named_estimators(estimator: Any) -> dict[str, Any]:
-    """Return the estimators by name; one by itself has the name of the parameter."""
-    return dict(estimator) if isinstance(estimator, list | tuple) else {"estimator": estimator}
+def classes_of_frozen(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
+    """Return the labels of the frozen models, which must have the same; None if none is frozen."""
+    classes = None
+    for name, estimator in estimators.items():
+        if not isinstance(estimator, FrozenEstimator):
+            continue
+        check_is_fitted(estimator)
+        if classes is not None and not np.array_equal(classes, estimator.classes_):
+            raise InputError(
+                f"frozen estimators must have the same classes, got {np.asarray(classes).tolist()} "
+                f"and {np.asarray(estimator.classes_).tolist()} of {name!r}"
+            )
+        classes = estimator.classes_
+    return classes
 
 
 def check_parameters(model: Any) -> None:
@@ -76,7 +92,7 @@ def check_parameters(model: Any) -> None:
     if model.by is not None:
         check_by(model.by)
     if isinstance(model.estimator, list | tuple):
-        resolve_estimator(model.estimator, model.n_jobs)
+        named_estimators(model.estimator)
         names = [name for name, _ in model.estimator]
         model._validate_names(names)
         if "splitter" in names:  # so metadata routing calls cv
@@ -89,7 +105,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_numbers(model: Any) -> None:
-    """Refuse values of ``holdout_size``, ``cv``, ``ensemble`` and ``n_jobs`` that mean nothing."""
+    """Refuse invalid values of ``holdout_size``, ``ensemble``, ``n_jobs`` and numbers in ``cv``."""
     size, cv = model.holdout_size, model.cv
     is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
     if not is_number or not (

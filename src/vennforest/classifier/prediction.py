@@ -46,7 +46,8 @@ from vennforest.prior import (
     shift_probabilities,
 )
 from vennforest.sources import CalibrationExamples, Fold
-from vennforest.sources.data import as_read, skip_shared_steps
+from vennforest.sources.data import skip_shared_steps
+from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, hash_rows
 
 Prediction = tuple[Multiprobability | None, FloatArray]
@@ -133,13 +134,14 @@ class FittedClassifier:
 
 
 class RowScores(NamedTuple):
-    """Scores of m rows by the model of a fold, each (m,) or (m, k).
+    """Scores of m rows by the model of a fold, (m,) or (m, k); None where they are not needed.
 
-    ``for_bounds`` are scores by the members that did not see the examples ``left_out`` (m,), or by
-    the whole model, ``by_all`` by that; the point calibrator is applied to ``by_all``.
+    ``for_calibrators``, which the calibrator of the fold takes, are by the members that did not see
+    the examples ``left_out`` (m,), or by the whole model where that is None. ``by_all``, which the
+    point calibrator takes, are by the whole model.
     """
 
-    for_bounds: FloatArray | None
+    for_calibrators: FloatArray | None
     left_out: IntArray | None
     by_all: FloatArray | None
 
@@ -163,11 +165,11 @@ def scores_of_rows(
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)
     for fold in folds:
-        for_bounds, left_out = fold.draw(X) if bounds or not has_point else (None, None)
-        scores = for_bounds if left_out is None else None
+        for_calibrators, left_out = fold.draw(X) if bounds or not has_point else (None, None)
+        scores = for_calibrators if left_out is None else None
         if scores is None and (by_all or has_point):
             scores = fold.score(X)
-        scored.append(RowScores(for_bounds, left_out, scores))
+        scored.append(RowScores(for_calibrators, left_out, scores))
     return scored
 
 
@@ -214,10 +216,10 @@ def calibrate_fold(
 ) -> Prediction:
     """Return the bounds, where calibrators have them, and probabilities of rows in a fold."""
     bounds = None
-    if scores.for_bounds is not None and has_bounds(calibrators.overall):
-        bounds, p = _bounds(calibrators, scores.for_bounds, scores.left_out, codes, n_examples)
-    elif scores.for_bounds is not None:
-        p = _probabilities(calibrators, scores.for_bounds, codes)
+    if scores.for_calibrators is not None and has_bounds(calibrators.overall):
+        bounds, p = _bounds(calibrators, scores.for_calibrators, scores.left_out, codes, n_examples)
+    elif scores.for_calibrators is not None:
+        p = _probabilities(calibrators, scores.for_calibrators, codes)
     if point is not None:
         assert scores.by_all is not None
         p = _probabilities(point, scores.by_all, codes)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest._class_columns import CLASS_COLUMN, class_columns, labels_of_column, split_entry
+from vennforest._class_columns import (
+    CLASS_COLUMN,
+    ClassColumns,
+    class_columns,
+    labels_of_column,
+    split_entry,
+)
 from vennforest._files import refused_as
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
@@ -25,7 +31,7 @@ from vennforest.commands.models import (
     rows_for,
     with_shares,
 )
-from vennforest.commands.options import Check
+from vennforest.commands.options import FORM, Check
 from vennforest.commands.pages import (
     check_page_options,
     common_arguments,
@@ -40,6 +46,7 @@ from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.section import Section
 from vennforest.report.sections import (
+    GRADES_OF_GROUPS,
     grades_section,
     promised_thresholds,
     segments_section,
@@ -48,18 +55,27 @@ from vennforest.report.sections import (
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
 
-Outcome = tuple[Evaluation, pd.DataFrame, list[list[str]], dict[str, dict[str, str]]]
-"""An evaluation, its rows, the commands that follow it, and columns by method and label."""
+PROMISES = ("sensitivity", "specificity", "precision")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """An evaluation and its rows, columns of probabilities by method and label, and commands.
+
+    The last one of ``commands`` updates the probabilities; ``anew`` calibrates the scores of a
+    calibrator again.
+    """
+
+    evaluation: Evaluation
+    rows: pd.DataFrame
+    columns: dict[str, dict[str, str]]
+    commands: list[list[str]]
+    anew: list[str] | None = None
 
 
 def run_check(options: Check) -> None:
     """Evaluate probabilities, write the page, and print its verdict."""
-    if (options.data is None) != bool(options.probability):
-        raise InputError(
-            "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
-            "not both"
-        )
-    failures = check_page_options(options)
+    failures = _check_options(options)
     path = options.data or options.predictions
     model = _model_of(options)
     frame = read_rows(path, model, options.form, options.target)
@@ -70,86 +86,110 @@ def run_check(options: Check) -> None:
     divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
     divided = divided.loc[table.X.index]
     values = values_in(divided[list(dict.fromkeys(filter(None, [options.groups, *by])))])
-    promises = {
-        name: getattr(options, name) for name in ("sensitivity", "specificity", "precision")
-    }
+    promises = {name: getattr(options, name) for name in PROMISES}
     targets = {
         n: check_inside(share, f"--{n}") for n, share in promises.items() if share is not None
     }
-    if options.reference is not None and options.grades is None:
-        raise InputError("--reference must be given with --grades, got no --grades")
     if options.data is None:
-        evaluation, rows, commands, columns = _check_columns(options, table, values)
+        outcome = _check_columns(options, table, values)
     else:
         cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
-        evaluation, rows, commands, columns = _judge_model(options, model, cells, table, values)
-    comparison = evaluation.comparison
-    sections = [promised_thresholds(comparison, targets)] if targets else []
-    validation = _validation_sections(options, evaluation, divided.loc[rows.index])
+        outcome = _check_model(options, model, cells, table, values)
+    evaluation = outcome.evaluation
+    sections = [promised_thresholds(evaluation.comparison, targets)] if targets else []
+    validation = _validation_sections(options, evaluation, divided.loc[outcome.rows.index])
     evaluation = evaluation.with_sections([*sections, *validation])
     if not evaluation.source.trained_on_rows:
         evaluation = with_updates(evaluation)
     is_off = evaluation.verdict.action == "recalibrate"
-    if options.data is None or not is_calibrator_file(options.predictions):
-        commands[-1] = _with_update(commands[-1], options, evaluation)
-    write_page(evaluation, options, commands if is_off else [], columns)
+    commands = _next_commands(options, evaluation, outcome) if is_off else []
+    write_page(evaluation, options, commands, outcome.columns)
     for section in validation:
         say(section.sentences[0])
     fail(evaluation, failures)
 
 
+def _check_options(options: Check) -> list[str]:
+    """Raise an error for options that do not go together; return the names in ``--fail-on``."""
+    if (options.data is None) != bool(options.probability):
+        raise InputError(
+            "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
+            "not both"
+        )
+    if options.prior and options.data is None:
+        raise InputError("--prior is for a model or a calibrator, whose class shares are known")
+    if options.reference is not None and options.grades is None:
+        raise InputError("--reference must be given with --grades, got no --grades")
+    if options.grades is not None and options.groups is not None:
+        raise InputError(GRADES_OF_GROUPS)
+    return check_page_options(options)
+
+
 def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
     """Evaluate the probabilities in columns of a table."""
-    if options.prior:
-        raise InputError("--prior is for a model or a calibrator, whose class shares are known")
-    entries, columns = list(options.probability or ()), [*map(str, table.X.columns)]
+    entries, names = list(options.probability or ()), [*map(str, table.X.columns)]
     classes = _named_classes(entries, np.unique(table.y))
-    named, names = zip(*(split_entry(entry, classes, columns) for entry in entries), strict=True)
-    p = np.column_stack([numbers_in(table.X, name) for name in names])
+    columns = [split_entry(entry, classes, names)[1] for entry in entries]
+    p = np.column_stack([numbers_in(table.X, name) for name in columns])
     present = np.isfinite(p).all(axis=1)
     if not present.any():
-        raise InputError(f"the column {names[0]!r} contains no number in any row with a label")
-    values = {name: column[present] for name, column in values.items()}
-    X: Any = table.X[present]
-    p, y = p[present], table.y[present]
-    for name, column in zip(names, p.T, strict=True):
-        check_probabilities_in(column, name)
-    labels, k = list(map(str, classes)), len(classes)
+        raise InputError(f"the column {columns[0]!r} contains no number in any row with a label")
     if not present.all():
         table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
-    predictions: dict[str, Any] = {}
-    score_options: dict[str, list[str]] = {}
-    columns_of_method: dict[str, dict[str, str]] = {}
-    if k > 2 or sorted(named) == [[label] for label in classes]:
-        of_classes = class_columns(entries, classes, "--probability", columns)
-        order = [names.index(name) for name in of_classes.names]
-        predictions[UNNAMED_PREDICTIONS] = _with_bounds(p[:, order], X, classes)
-        columns_of_method[UNNAMED_PREDICTIONS] = dict(zip(labels, of_classes.names, strict=True))
-        score_options[UNNAMED_PREDICTIONS] = _score_options(
-            of_classes.entries[1 if k == 2 else 0 :]
-        )
-    else:
-        for entry, name, label_of_name, column in zip(entries, names, named, p.T, strict=True):
-            of_class = class_columns([entry], classes, "--probability", columns)
-            hint = "."
-            if not label_of_name:  # --positive is for columns that say no class
-                of_class = replace(of_class, of_first=options.positive == labels[0])
-                hint = "." if options.positive else "; --positive names another."
-            both_columns = np.column_stack([1 - column, column][:: -1 if of_class.of_first else 1])
-            is_of_bounds = len(entries) == 1 or CLASS_COLUMN.fullmatch(name)
-            predictions[name] = (
-                both_columns if not is_of_bounds else _with_bounds(both_columns, X, classes)
-            )
-            score_options[name] = _score_options(of_class.entries)
-            label = labels[0 if of_class.of_first else 1]
-            columns_of_method[name] = {label: name}
-            table.notes.append(f"{name!r} is taken for the probability of {label!r}{hint}")
+    X: Any = table.X[present]
+    by_column = dict(zip(columns, p[present].T, strict=True))
+    for name, column in by_column.items():
+        check_probabilities_in(column, name)
+    models = _models_of_columns(options, names, classes, table.notes)
+    predictions = {
+        model: _with_bounds(_in_class_order(of_model, by_column), X, of_model, len(models))
+        for model, of_model in models.items()
+    }
+    values = {name: column[present] for name, column in values.items()}
     arguments = common_arguments(options, table, values)
+    y = table.y[present]
     evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
+    best = models[evaluation.verdict.method].entries
     words = ["calibrate", options.input_name(options.predictions), "-t", table.target]
-    words += score_options[evaluation.verdict.method]
-    words += options.form_words
-    return evaluation, X, [words], columns_of_method
+    words += _each("-s", best[-1:] if len(classes) == 2 else best) + options.words(FORM)
+    of_labels = {model: _texts(of_model) for model, of_model in models.items()}
+    return Outcome(evaluation, X, of_labels, [words])
+
+
+def _models_of_columns(
+    options: Check, names: list[str], classes: list[Any], notes: list[str]
+) -> dict[str, ClassColumns]:
+    """Return the columns of each model: one that has a column for each class, or one a column.
+
+    ``names`` are the columns of the table. Appends to ``notes`` which class a column is of.
+    """
+    entries, option = list(options.probability or ()), "--probability"
+    labels = [split_entry(entry, classes, names)[0] for entry in entries]
+    if len(classes) > 2 or sorted(labels) == [[label] for label in classes]:
+        return {UNNAMED_PREDICTIONS: class_columns(entries, classes, option, names)}
+    models = {}
+    for entry, label in zip(entries, labels, strict=True):
+        model = class_columns([entry], classes, option, names)
+        if not label:  # --positive is for columns that say no class
+            model = replace(model, of_first=options.positive == str(classes[0]))
+        hint = "." if label or options.positive else "; --positive names another."
+        (label_of_column, name), *_ = _texts(model).items()
+        notes.append(f"{name!r} is taken for the probability of {label_of_column!r}{hint}")
+        models[name] = model
+    return models
+
+
+def _texts(columns: ClassColumns) -> dict[str, str]:
+    """Return the names of columns by the text of their label."""
+    return {str(label): name for label, name in columns.by_label.items()}
+
+
+def _in_class_order(columns: ClassColumns, by_name: dict[str, FloatArray]) -> FloatArray:
+    """Return the probabilities (n, k) of a model, given those of its columns."""
+    p = np.column_stack([by_name[name] for name in columns.names])
+    if p.shape[1] > 1:
+        return p
+    return np.hstack([p, 1 - p] if columns.of_first else [1 - p, p])
 
 
 def _named_classes(entries: Sequence[str], labels: NDArray[Any]) -> list[Any]:
@@ -165,13 +205,13 @@ def _named_classes(entries: Sequence[str], labels: NDArray[Any]) -> list[Any]:
         return classes
 
 
-def _with_update(words: list[str], options: Check, evaluation: Evaluation) -> list[str]:
-    """Return the words of ``calibrate`` with the update that the page's tests choose, if any."""
+def _next_commands(options: Check, evaluation: Evaluation, outcome: Outcome) -> list[list[str]]:
+    """Return the commands that recalibrate, with the update that the page's tests choose."""
     choice = next((section.choice for section in evaluation.sections if section.choice), "keep")
     if choice == "keep":
-        return words
-    groups = ["--groups", options.groups] if options.groups else []
-    return [*words, "--update", choice, *groups]
+        return [outcome.anew] if outcome.anew is not None else outcome.commands
+    *others, last = outcome.commands
+    return [*others, [*last, "--update", choice, *options.words(["groups"])]]
 
 
 def _validation_sections(
@@ -200,17 +240,21 @@ def _validation_sections(
     return sections
 
 
-def _with_bounds(p: FloatArray, X: pd.DataFrame, classes: list[Any]) -> Any:
-    """Return probabilities (n, k), with bounds if X has columns lower(c) and upper(c)."""
-    names = [[f"{end}({label})" for label in classes] for end in ("lower", "upper")]
-    if not {*names[0], *names[1]} <= set(X.columns):
+def _with_bounds(p: FloatArray, X: pd.DataFrame, columns: ClassColumns, n_models: int) -> Any:
+    """Return probabilities (n, k), with bounds if X has columns lower(c) and upper(c) of them.
+
+    Among several models, they are of the one whose columns have names such as ``p(c)``.
+    """
+    names = [[f"{end}({label})" for label in columns.classes] for end in ("lower", "upper")]
+    is_of_bounds = n_models == 1 or CLASS_COLUMN.fullmatch(columns.names[0])
+    if not is_of_bounds or not {*names[0], *names[1]} <= set(X.columns):
         return p
     lower, upper = (np.column_stack([numbers_in(X, name) for name in ends]) for ends in names)
-    return p, Multiprobability(lower, upper, np.array(classes))
+    return p, Multiprobability(lower, upper, np.array(columns.classes))
 
 
-def _score_options(names: Sequence[str]) -> list[str]:
-    return [word for name in names for word in ("-s", name)]
+def _each(option: str, values: Sequence[str] | None) -> list[str]:
+    return [word for value in values or () for word in (option, value)]
 
 
 def _model_of(options: Check) -> Any:
@@ -222,28 +266,32 @@ def _model_of(options: Check) -> Any:
     return with_shares(read_model(options.predictions, options.trusted), options.prior)
 
 
-def _judge_model(
+def _check_model(
     options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
 ) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
-    path, data, target = options.predictions, options.input_name(options.data), ["-t", table.target]
+    inputs = [options.input_name(options.predictions), options.input_name(options.data)]
+    words, target, anew = ["-o", "scored.csv"], ["-t", table.target], None
     if model is None:
-        file = read_calibrator(path, options.scores, table=[*map(str, table.X.columns)])
+        file = read_calibrator(
+            options.predictions, options.scores, table=[*map(str, table.X.columns)]
+        )
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
-        commands = [["calibrate", data, *target, *_score_options(file.columns.entries)]]
+        words = ["apply", *inputs, *words, *_each("-s", options.scores)]
+        anew = ["calibrate", inputs[1], *target, *_each("-s", file.columns.entries)]
+        anew += options.words(FORM)
     else:
         X = rows_for(model, table.X)
-        classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
-        scores = _score_options([f"p({label})" for label in classes])
-        options_of_predict = [w for entry in options.prior or () for w in ("--prior", entry)]
-        options_of_predict += [w for name in options.trusted or () for w in ("--trust", name)]
-        options_of_predict += options.form_words
-        words = ["predict", options.input_name(path), data, "--keep", "-o", "scored.csv"]
-        commands = [[*words, *options_of_predict], ["calibrate", "scored.csv", *target, *scores]]
+        words = ["predict", *inputs, "--keep", *words, *_each("--trust", options.trusted)]
+    words += options.words(["prior", *FORM])
+    classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
+    columns = _each("-s", [f"p({label})" for label in classes])
+    commands = [words, ["calibrate", "scored.csv", *target, *columns]]
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):
         arguments = common_arguments(options, table, values)
         evaluation = check(y, model, X=X, updates=options.updates, **arguments)
     method = [*evaluation.comparison.predictions.estimates][-1]
-    return evaluation, table.X, commands, {method: {str(c): f"p({c})" for c in model.classes_}}
+    of_labels = {method: {str(c): f"p({c})" for c in model.classes_}}
+    return Outcome(evaluation, table.X, of_labels, commands, anew)

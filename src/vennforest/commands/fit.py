@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
-from vennforest._messages import CalibrationWarning, as_sentence
+from vennforest._messages import CalibrationWarning, as_sentence, listed
 from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
@@ -26,6 +26,9 @@ from vennforest.report.training import audit_notes
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types, texts_of
+
+MIN_ROWS_OF_CLASS = 5
+"""Rows of a class below which a note says so: as many as there are folds by default."""
 
 
 def run_fit(options: Fit) -> None:
@@ -52,6 +55,7 @@ def run_fit(options: Fit) -> None:
         assert columns is not None
         labels, counts = np.unique(y, return_counts=True)
         classes = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
+        notes += _few_rows(classes)
         measures = _measures(model, y)
         header = {
             "target": table.target,
@@ -109,6 +113,17 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
             model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
     table.notes.extend(dict.fromkeys(as_sentence(str(warning.message)) for warning in caught))
     return model
+
+
+def _few_rows(classes: Mapping[str, int]) -> list[str]:
+    """Return a note on the classes that have too few rows, given the number of each."""
+    few = [name for name, n in classes.items() if n < MIN_ROWS_OF_CLASS]
+    if not few:
+        return []
+    return [
+        f"{len(few):,} of {len(classes):,} classes have fewer than {MIN_ROWS_OF_CLASS} rows each, "
+        f"too few for every fold to have one: {listed(few, 5)}. Their probabilities are rough."
+    ]
 
 
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from vennforest._class_columns import (
     refuse_own_output,
 )
 from vennforest._messages import listed
-from vennforest._validation import FloatArray, InputError, text_of_label
+from vennforest._validation import FloatArray, InputError, check_inside, text_of_label
 from vennforest.batch import number_columns, table_columns
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
@@ -143,6 +143,7 @@ def numbers_of_labels(
             raise InputError(
                 f"{name} must be LABEL={unit} with a label of {', '.join(labels)}, got {entry!r}"
             ) from None
+        check_inside(numbers[labels[text]], f"{name} of {text!r}")
     return numbers
 
 

@@ -1,7 +1,7 @@
 """Commands and their options; the code of a command is imported when it runs."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -192,6 +192,23 @@ class Options:
         """Return an input as it was given: the address of a local copy."""
         return self.addresses.get(path, str(path)) if path is not None else ""
 
+    def words(self, names: Iterable[str]) -> list[str]:
+        """Return options that are not at their defaults, for another command that takes them."""
+        words = []
+        for name in names:
+            value, option = getattr(self, name), f"--{name.removeprefix('as_').replace('_', '-')}"
+            if value is True:
+                words.append(option)
+            elif value != getattr(type(self), name):
+                for entry in value if isinstance(value, list) else [value]:
+                    text = self.input_name(entry) if isinstance(entry, Path) else str(entry)
+                    words += [option, text]
+        return words
+
+
+FORM = ("decimal", "delimiter", "encoding", "sheet", "no_header")
+"""Options on how a table is written."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(Options):
@@ -215,14 +232,6 @@ class TableOptions(Options):
             has_header=not self.no_header,
             sheet=self.sheet,
         )
-
-    @property
-    def form_words(self) -> list[str]:
-        """The options of `form`, for another command on the same table."""
-        names = ("decimal", "delimiter", "encoding", "sheet")
-        pairs = [(f"--{name}", getattr(self, name)) for name in names]
-        words = [word for pair in pairs if pair[1] is not None for word in pair]
-        return words + ["--no-header"] * self.no_header
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from vennforest._files import refused_as, shown_path
 from vennforest._shown import KINDS
 from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
-from vennforest.commands.options import Report
+from vennforest.commands.options import FORM, Report
 from vennforest.commands.pages import (
     check_page_options,
     common_arguments,
@@ -28,6 +29,10 @@ from vennforest.report.splits import times
 from vennforest.tables.files import TableFile, output_format, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types, texts_of
+
+REPORT_OPTIONS = [f.name for f in fields(Report) if f.init and f.name not in ("data", "target")]
+FIT_OPTIONS = ["estimator", "trees", "groups", *("drop", "keep", "types", "missing"), *FORM, "seed"]
+"""Options that are kept in the commands that are advised."""
 
 OTHER_ESTIMATORS = BLENDED[1:]
 """Estimators beside the default one, where ``--estimator`` names none."""
@@ -128,22 +133,15 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
         or (is_check and not verdict.column)
     ):
         return []
-    words = [
-        "report" if is_check else "fit",
-        options.input_name(options.data),
-        "-t",
-        evaluation.source.target,
-    ]
-    words += options.form_words
-    names = ["estimator", "groups", "missing", "types", "drop", "keep", "trees"]
-    for name in [*names, "time", "validation"] if is_check else names:
-        value = getattr(options, name)
-        if value != getattr(Report, name):
-            for text in value if isinstance(value, list) else [value]:
-                words += [f"--{name}", options.addresses.get(text, str(text))]
+    command, is_kept = ("report", REPORT_OPTIONS) if is_check else ("fit", FIT_OPTIONS)
+    words = [command, options.input_name(options.data), "-t", evaluation.source.target]
+    words += options.words(is_kept)
     if is_check:
         is_leak = evaluation.source.suspects[verdict.column] == "leak"
         return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
+    for column in (options.time, options.validation):  # no feature here either
+        if column not in (None, "by-group", options.groups, *(options.drop or [])):
+            words += ["--drop", str(column)]
     blends = [[*words, "--estimator", "blend"] for s in evaluation.sections if s.advice]
     if verdict.method == "none":
         return blends

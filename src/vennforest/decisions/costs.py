@@ -99,7 +99,8 @@ def _from_dict(
     table = {str(name): row for name, row in mapping.items()}
     if sorted(table) != sorted(names):
         raise InputError(
-            f"costs must have a row for each class ({', '.join(names)}), got {', '.join(table)}"
+            f"costs must have a row for each class ({', '.join(names)}), got "
+            f"{', '.join(table) or 'none'}"
         )
     if not all(isinstance(row, dict) for row in table.values()):
         raise InputError(f"costs must be {COSTS_FORM}, got a row without named decisions")

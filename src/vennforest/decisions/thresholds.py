@@ -195,44 +195,63 @@ def threshold_for(
         scores, codes, groups, exact = _threshold_examples(model)
         fitted, code = model, class_index(model.classes_, pos_label)
         scores = _of_class(scores, code)
-    labels = codes == code
-    all_scores, all_labels = scores, labels
-    numbers = encode_groups(groups, labels)
-    if numbers is not None:
-        every_row = np.ones(len(labels), bool)
-        can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, every_row)
-        rows = _draw_from_groups(numbers, np.flatnonzero(can_be_drawn))
-        scores, labels = scores[rows], labels[rows]
-    n, positives = len(labels), int(labels.sum())
-    if promise == "precision":
-        threshold = _precision_threshold(scores, labels, target, delta)
-    elif promise == "recall":
-        threshold = _recall_threshold(scores, labels, target, delta)
-    elif promise == "specificity":  # the recall of scores up to one, which are not flagged
-        threshold = _recall_threshold(-scores, ~labels, target, delta)
-        threshold = None if threshold is None else float(np.nextafter(-threshold, inf))
-    elif promise == "false_alarms":
-        threshold = _false_alarm_threshold(scores, labels, target, delta)
-    else:
-        threshold = _cost_threshold(scores, labels, target, costs or (0, 0), delta)
+    labels, example_rows = codes == code, np.arange(len(codes))
+    if (numbers := encode_groups(groups, labels)) is not None:
+        rows_of = {"recall": example_rows[labels], "specificity": example_rows[~labels]}
+        example_rows = _draw_from_groups(numbers, rows_of.get(promise, example_rows))
+    alarm_and_miss = costs or (0.0, 0.0)
+    examples = scores[example_rows], labels[example_rows]
+    n, positives = len(example_rows), int(examples[1].sum())
+    threshold = _guaranteed_threshold(promise, *examples, target, delta, alarm_and_miss)
     observed, share_flagged, reason = None, 0.0, ""
     if threshold is None:
         reason = _reason(promise, target, delta, n, positives)
     else:
-        flagged = all_scores >= threshold
+        flagged = scores >= threshold
         share_flagged = float(flagged.mean())
-        cost_of_alarm, cost_of_miss = costs or (0, 0)
-        of_rows = {
-            "precision": all_labels[flagged],
-            "recall": flagged[all_labels],
-            "specificity": ~flagged[~all_labels],
-            "false_alarms": flagged & ~all_labels,
-            "cost": np.where(all_labels, cost_of_miss * ~flagged, cost_of_alarm * flagged),
-        }[promise]
-        observed = float(of_rows.mean()) if len(of_rows) else None
+        observed = _observed_value(promise, flagged, labels, alarm_and_miss)
     return Threshold(
         threshold, promise, target, delta, observed, share_flagged, n, exact, reason, fitted, code
     )
+
+
+def _guaranteed_threshold(
+    promise: Promise,
+    scores: FloatArray,
+    labels: NDArray[np.bool_],
+    target: float,
+    delta: float,
+    costs: tuple[float, float],
+) -> float | None:
+    """Return the threshold that guarantees a quantity for independent examples (n,), or None."""
+    if promise == "precision":
+        return _precision_threshold(scores, labels, target, delta)
+    if promise == "recall":
+        return _recall_threshold(scores, labels, target, delta)
+    if promise == "specificity":  # the recall of scores up to one, which are not flagged
+        threshold = _recall_threshold(-scores, ~labels, target, delta)
+        return None if threshold is None else float(np.nextafter(-threshold, inf))
+    if promise == "false_alarms":
+        return _false_alarm_threshold(scores, labels, target, delta)
+    return _cost_threshold(scores, labels, target, costs, delta)
+
+
+def _observed_value(
+    promise: Promise,
+    flagged: NDArray[np.bool_],
+    labels: NDArray[np.bool_],
+    costs: tuple[float, float],
+) -> float | None:
+    """Return the value of a quantity among examples (n,), or None if no row counts for it."""
+    cost_of_alarm, cost_of_miss = costs
+    of_rows = {
+        "precision": labels[flagged],
+        "recall": flagged[labels],
+        "specificity": ~flagged[~labels],
+        "false_alarms": flagged & ~labels,
+        "cost": np.where(labels, cost_of_miss * ~flagged, cost_of_alarm * flagged),
+    }[promise]
+    return float(of_rows.mean()) if len(of_rows) else None
 
 
 def _read_promise(

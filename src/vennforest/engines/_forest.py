@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from vennforest._messages import shown, warn
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.parameters import check_parameters, resolve_estimator
+from vennforest.classifier.parameters import check_parameters, named_estimators
 from vennforest.classifier.prediction import FittedClassifier
 from vennforest.counts import MAX_SCORES, ScoreCounts
 from vennforest.engines._tasks import Batches, Run, classes_of, labels_of, sum_of
@@ -52,13 +52,14 @@ def fit_partitions(
     _check_model(model)
     fitted: CalibratedClassifier = clone(model)
     random_state = check_random_state(model.random_state)
-    estimator = resolve_estimator(model.estimator, model.n_jobs)
-    if type(estimator) not in (*FORESTS, MixedForestClassifier):
+    estimators = list(named_estimators(model.estimator, model.n_jobs).values())
+    names = " and ".join(type(estimator).__name__ for estimator in estimators)
+    if len(estimators) > 1 or type(estimators[0]) not in (*FORESTS, MixedForestClassifier):
         raise InputError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
-            f"partitions, got {type(estimator).__name__}: transform the features beforehand"
+            f"partitions, got {names}: transform the features beforehand"
         )
-    estimator = with_seed(estimator, random_state)
+    estimator = with_seed(estimators[0], random_state)
     columns = [*features, target]
     contents: dict[int, Content] = run(columns, partial(_look, columns))
     numbers = sorted(number for number, (labels, *_) in contents.items() if len(labels))

@@ -169,11 +169,11 @@ def _encode(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray) and value.dtype.name in ARRAY_TYPES:
-        shape, place, numbers = list(value.shape), "values", value.ravel()
+        shape, key, numbers = list(value.shape), "values", value.ravel()
         if len(shape) == 2 and value.tobytes() == np.diag(value.diagonal()).tobytes():
-            place, numbers = "diagonal", value.diagonal()
+            key, numbers = "diagonal", value.diagonal()
         array = [x if np.isfinite(x) else repr(x) for x in numbers.tolist()]
-        return {"dtype": value.dtype.name, "shape": shape, place: array}
+        return {"dtype": value.dtype.name, "shape": shape, key: array}
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -215,7 +215,10 @@ def _decode(value: Any) -> Any:
 
 
 def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
-    """Return the formulas of a calibrator for other programs, None if it has none."""
+    """Return the formulas of a calibrator, for other programs, and the scores that they accept.
+
+    None for a calibrator without formulas.
+    """
     try:
         formulas = output_formulas(calibrator, confidence)
     except InputError:

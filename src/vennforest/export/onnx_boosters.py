@@ -18,7 +18,7 @@ from vennforest._files import one_line
 from vennforest._messages import InputError, listed, needed
 from vennforest._validation import FloatArray, IntArray
 from vennforest.export.onnx_graph import OnnxGraph
-from vennforest.sources.data import trained_names
+from vennforest.sources.estimators import trained_names
 
 CONVERTED_PACKAGES = ("lightgbm", "xgboost", "catboost")
 """Packages whose models are converted by onnxmltools, or by their own exporter."""
@@ -81,11 +81,10 @@ def _are_categories(model: Any, package: str) -> Sequence[bool]:
 
 def booster_scores(graph: OnnxGraph, booster: Any, package: str, rows: str) -> str:
     """Add a LightGBM, XGBoost or CatBoost model; return the name of its probabilities (n, k)."""
-    numbered = _numbered(booster, package)
     if package == "catboost":
         with refused_by("catboost"), TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
-            numbered.save_model(str(path), format="onnx")
+            _numbered(booster, package).save_model(str(path), format="onnx")
             converted = graph.onnx.load(path)
         scores = converted.graph.node.pop().input[0]  # of a dictionary for each row
     else:
@@ -96,7 +95,8 @@ def booster_scores(graph: OnnxGraph, booster: Any, package: str, rows: str) -> s
         options = {"zipmap": False} if package == "lightgbm" else {}
         convert = getattr(tools, f"convert_{package}")
         with refused_by("onnxmltools"):
-            converted = convert(numbered, initial_types=types, target_opset=15, **options)
+            of_numbers = _numbered(booster, package)
+            converted = convert(of_numbers, initial_types=types, target_opset=15, **options)
         scores = converted.graph.output[1].name
     del converted.graph.output[:]
     shape = (None, len(booster.classes_))

@@ -37,7 +37,7 @@ from vennforest.export.onnx_trees import TREE_ENSEMBLES, forest_scores, histogra
 from vennforest.forest import FORESTS
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
-from vennforest.sources.data import split_pipeline
+from vennforest.sources.estimators import split_pipeline
 
 REFUSAL = "model must be a table or a formula"
 
@@ -91,7 +91,6 @@ def to_onnx(
     otherwise bounds and intervals, which are steps that begin at these scores, would be those of a
     neighbouring step.
     """
-    needed("onnx", "ONNX graphs")
     graph = OnnxGraph()
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
@@ -157,10 +156,8 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
         if weight == 0:
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
-        p = _mean([
-            graph.write(formula, _model_scores(graph, fold.model, votes, inputs))["p"]
-            for fold in member.folds
-        ])  # fmt: skip
+        scores = [_model_scores(graph, fold.model, votes, inputs) for fold in member.folds]
+        p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())
     z = graph.value(logits)

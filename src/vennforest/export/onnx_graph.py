@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import Operation, Steps, Term, Value, Written, write_terms
 
@@ -31,9 +32,8 @@ class OnnxGraph:
     """
 
     def __init__(self) -> None:
-        import onnx
-
-        self.onnx, self.kinds = onnx, onnx.TensorProto
+        self.onnx = needed("onnx", "ONNX graphs")
+        self.kinds = self.onnx.TensorProto
         self.nodes: list[Any] = []
         self.constants: dict[tuple[str, bytes], Any] = {}
         self.initializers: list[Any] = []

@@ -63,7 +63,7 @@ class Members:
         require(len(self.ensemble.estimators_) > 0, "ensemble must have members")
 
     @property
-    def n_trees(self) -> int:
+    def n_members(self) -> int:
         """Number of members."""
         return len(self.ensemble.estimators_)
 
@@ -80,7 +80,7 @@ class Members:
             reset=False,
         )
 
-    def table(self, rows: Any) -> Any:
+    def for_hashing(self, rows: Any) -> Any:
         """Return checked rows with the number type that is used for hashing.
 
         Rows of a forest are float32, others float64 if they are floats: equal numbers have equal
@@ -104,7 +104,7 @@ class Members:
             return round_scores(scores)
         n_rows, k = rows.shape[0], len(self.ensemble.classes_)
         total, count = np.zeros((n_rows, k)), np.zeros(n_rows)
-        for number in range(self.n_trees):
+        for number in range(self.n_members):
             index = np.arange(n_rows)
             if membership is not None and examples is not None:
                 may_score = membership.select(number)
@@ -120,11 +120,11 @@ class Members:
         """Return each member's scores of checked rows, (m, n_members) or (m, n_members, k)."""
         if self.packed is not None:
             return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
-        scores = np.stack([self._member_scores(i, rows) for i in range(self.n_trees)], axis=1)
+        scores = np.stack([self._member_scores(i, rows) for i in range(self.n_members)], axis=1)
         return np.ascontiguousarray(scores[:, :, 1]) if scores.shape[2] == 2 else scores
 
     def _member_scores(self, number: int, rows: Any) -> FloatArray:
-        """Return the class probabilities or the votes of one member of a bagging ensemble."""
+        """Return the class probabilities or votes (m, k) of one member of a bagging ensemble."""
         columns = self.ensemble.estimators_features_[number]
         if len(columns) < self.ensemble.n_features_in_ or (np.diff(columns) != 1).any():
             rows = _safe_indexing(rows, columns, axis=1)
@@ -168,7 +168,7 @@ class Members:
             raise BagsError(f"it was trained on {n_trained_on} examples")
         verified = set()
         if verify:
-            verified = set(np.linspace(0, self.n_trees - 1, N_MEMBERS_TO_VERIFY).astype(int))
+            verified = set(np.linspace(0, self.n_members - 1, N_MEMBERS_TO_VERIFY).astype(int))
         bags: dict[int, IntArray] = {}
 
         def samples() -> Iterator[IntArray]:

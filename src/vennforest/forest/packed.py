@@ -70,10 +70,11 @@ class PackedForest:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
     >>> packed = PackedForest.from_forest(forest)
-    >>> bool((packed.scores(X) == forest.predict_proba(X)[:, 1]).all())
+    >>> rows = packed.check_rows(X)
+    >>> bool((packed.scores(rows) == forest.predict_proba(X)[:, 1]).all())
     True
     >>> membership = Membership.from_forest(forest, len(X))
-    >>> packed.scores(X[:3], membership, [0, 1, 2]).round(2)  # out-of-bag scores
+    >>> packed.scores(rows[:3], membership, [0, 1, 2]).round(2)  # out-of-bag scores
     array([0.06, 0.03, 0.  ])
     """
 
@@ -183,14 +184,17 @@ class PackedForest:
     def _walk(
         self,
         rows: Any,
-        bits: NDArray[np.uint64],
+        membership: NDArray[np.uint64],
         examples: NDArray[np.int64],
         table: FloatArray,
         means: FloatArray,
         leaves: NDArray[np.uint32],
         n_jobs: int | None,
     ) -> None:
-        """Write scores to ``means``, or positions of leaves to ``leaves`` if it has columns."""
+        """Write scores to ``means``, or positions of leaves to ``leaves`` if it has columns.
+
+        The arguments are those of `walk_kernels.score_rows`, which walks blocks of rows.
+        """
         block = min(ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
         steps = min(STEPS_BEFORE_FIRST_CHECK, self.depth)
@@ -205,7 +209,7 @@ class PackedForest:
                     nodes,
                     self.roots,
                     numbers,
-                    bits,
+                    membership,
                     examples[part],
                     table,
                     steps,

@@ -33,7 +33,7 @@ MORE_STEPS = 4
 """Steps between two checks of which walkers have reached a leaf, after the first check."""
 
 WALKERS = 1024
-"""With fewer rows than this, several trees are walked at once."""
+"""Walkers, rows times trees, that go down at once; more only where one tree has more rows."""
 
 
 @kernel
@@ -251,12 +251,13 @@ def score_rows(
     roots : uint32 array of shape (n_trees,)
         Each tree's root's place in ``nodes``.
     bits : uint32 array of shape (m, n_features)
-        float32 numbers.
+        The rows' float32 numbers, as their bits.
     membership : uint64 array of shape (n_trees, n_words)
         Bits of the examples that each tree may score, as in `Membership`.
     examples : int64 array of shape (m,)
         The bit of ``membership`` that decides for a row; -1: every tree scores it.
     table : float64 array of shape (n_values, c)
+        Scores of each distribution of a leaf.
     steps : int
         Number of steps before the first check of which rows have reached a leaf.
     means : float64 array of shape (m, c)

@@ -6,6 +6,7 @@ Those that scikit-learn has too (log loss, Brier score, area under the ROC curve
 ValueError for invalid options, and for labels, estimates and weights of different lengths.
 """
 
+from vennforest.metrics.auc import AucDifference, AucInterval, auc_difference, auc_interval
 from vennforest.metrics.calibration_error import (
     BrierDecomposition,
     brier_decomposition,
@@ -20,18 +21,14 @@ from vennforest.metrics.curves import (
     calibration_band,
     reliability_curve,
 )
-from vennforest.metrics.intervals import IntervalCurve, interval_curve
-from vennforest.metrics.losses import LossIntervals, loss_intervals
-from vennforest.metrics.ranking import (
-    AucDifference,
-    AucInterval,
+from vennforest.metrics.flagging import (
     DecisionCurve,
     ThresholdTable,
-    auc_difference,
-    auc_interval,
     decision_curve,
     threshold_table,
 )
+from vennforest.metrics.intervals import IntervalCurve, interval_curve
+from vennforest.metrics.losses import LossIntervals, loss_intervals
 from vennforest.metrics.smooth import CalibrationDistances, calibration_distances
 
 __all__ = [

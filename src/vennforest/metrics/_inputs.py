@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._class_columns import in_class_order
 from vennforest._validation import (
     FloatArray,
+    InputError,
     IntArray,
     check_count,
     check_option,
@@ -20,7 +21,7 @@ from vennforest._validation import (
     encode_groups,
     encode_labels,
 )
-from vennforest.scores import check_scores, read_probabilities
+from vennforest.scores import as_numbers, check_scores, read_probabilities
 
 
 class EventEstimates(NamedTuple):
@@ -146,6 +147,13 @@ def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> Fl
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(f"p must have shape (n,) or a column for each class, got {array.shape}")
     return read_probabilities(array, "p")
+
+
+def check_versus(versus: ArrayLike, p: ArrayLike) -> None:
+    """Raise an error unless other estimates are of as many rows as p."""
+    others, n = as_numbers(versus, "versus"), len(as_numbers(p, "p"))
+    if len(others) != n:
+        raise InputError(f"versus must have the rows of p, {n}, got shape {others.shape}")
 
 
 Strategy = Literal["uniform", "quantile"]

@@ -111,6 +111,7 @@ def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> C
 def _observed_expected(
     problem: EventEstimates, groups: IntArray | None, z: float
 ) -> IntervalEstimate:
+    """Return the ratio of observed to expected events, z standard errors of its logarithm wide."""
     outcome, p, weight = problem
     observed, expected, n = weight @ outcome, weight @ p, weight.sum()
     if not observed or not expected:

@@ -20,9 +20,9 @@ from vennforest.metrics._inputs import (
     group_numbers,
     positive_problem,
 )
+from vennforest.metrics.auc import AucInterval, auc_interval
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
 from vennforest.metrics.intervals import share_interval
-from vennforest.metrics.ranking import AucInterval, auc_interval
 from vennforest.metrics.smooth import smooth_curve
 
 Band = Literal["smooth", "confidence"]

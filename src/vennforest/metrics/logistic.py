@@ -78,7 +78,10 @@ def fit_offset_regression(
 def shifted_log_probabilities(
     offset: FloatArray, features: FloatArray, theta: FloatArray
 ) -> FloatArray:
-    """Return log-probabilities (n, k) for coefficients (c * r,)."""
+    """Return log probabilities (n, k): the log-softmax of ``offset`` (n, k), some columns shifted.
+
+    Its last c columns rise by the products of ``features`` (n, c, r) and ``theta`` (c * r,).
+    """
     c, r = features.shape[1:]
     logits = offset.copy()
     logits[:, -c:] += np.einsum("ijr,jr->ij", features, theta.reshape(c, r))

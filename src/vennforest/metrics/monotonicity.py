@@ -76,6 +76,7 @@ def falling_frequency(
 
 
 def _fall(scores: FloatArray, outcome: FloatArray, groups: IntArray | None) -> FallingFrequency:
+    """Return the test of one column of scores (n,), and where the frequency falls most."""
     n, n_events = len(scores), int(outcome.sum())
     n_cells = min(min(n_events, n - n_events) // MIN_CELL_EVENTS, MAX_CELLS)
     values, level, count = np.unique(scores, return_inverse=True, return_counts=True)

@@ -134,7 +134,11 @@ def advance_evidence(
     times: FloatArray | None,
     n_before: int,
 ) -> FloatArray:
-    """Update the state with n examples, and return the evidence after each, (n,)."""
+    """Update the state (R, m) in place, and return the evidence after each of n examples, (n,).
+
+    ``scores`` (n, c), ``codes`` and ``times`` (n,) are of the examples, before which there were
+    ``n_before``.
+    """
     evidence = np.empty(len(scores))
     channels_of_copies = [np.tile(values, len(state)) for values in watched]
     log_factors = np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BET_BINS)
@@ -195,7 +199,7 @@ def explain_changes(state: NDArray[Any], classes: NDArray[Any], watch: Watched) 
 
 
 def check_evidence(state: NDArray[Any], k: int, watch: Watched, n_seen: int) -> None:
-    """Raise a ValueError for a state that cannot result from ``n_seen`` examples of k classes."""
+    """Raise a ValueError for a state of another shape, or with numbers out of their range."""
     shape = n_copies(k), len(channels(k, watch).columns)
     require(state.dtype == STATE and state.shape == shape, "state must be of every class")
     ranges = {

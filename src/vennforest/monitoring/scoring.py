@@ -14,7 +14,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.scores import check_scores, columns, round_scores
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
-from vennforest.sources.data import as_read
+from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
 
 MAX_TRAINING_SHARE = 0.5

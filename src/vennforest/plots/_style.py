@@ -7,7 +7,6 @@ from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vennforest._messages import needed
-from vennforest._validation import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -81,30 +80,17 @@ def wrapped(ax: Axes, text: str) -> str:
     return fill(text, max(20, int(0.85 * width / (0.55 * size))))  # letters: about half as wide
 
 
-def legend(ax: Axes, entries: Sequence[tuple[str, Artist]], title: str, points: FloatArray) -> None:
-    """Add a legend of named lines where it hides none of the points (n, 2), and the title.
+def legend(ax: Axes, entries: Sequence[tuple[str, Artist]], title: str = "") -> None:
+    """Add the title and a legend of named lines.
 
-    The legend is in a corner, above the axes if no corner is free, or beside them if it is long.
+    The legend is inside the axes; above them without a title, and beside them if it is long. A
+    figure with ``layout="constrained"`` leaves space for it.
     """
-    lines, names = [line for _, line in entries], [name for name, _ in entries]
-    look: dict[str, Any] = {"fontsize": "small", "handlelength": 2.2, "framealpha": 0.85}
+    place: Any = {"loc": "best", "framealpha": 0.85}
+    if not title:
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
     if len(entries) > MAX_NAMES_INSIDE:
-        ax.legend(lines, names, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, **look)
-        ax.set_title(title)
-        return
+        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
+    names, lines = zip(*entries, strict=True)
     ax.set_title(title)
-    root: Any = ax.figure.figure
-    for corner in ("lower right", "upper left", "upper right"):
-        box = ax.legend(lines, names, loc=corner, **look)
-        root.draw_without_rendering()
-        if not box.get_window_extent().padded(4).count_contains(ax.transData.transform(points)):
-            return
-    box = ax.legend(lines, names, loc="lower left", bbox_to_anchor=(-0.02, 1.0), **look)
-    box.set_frame_on(False)
-    root.draw_without_rendering()
-    frame = ax.get_window_extent()
-    if box.get_window_extent().x1 > root.bbox.x1:  # a narrow figure: from its left edge
-        box.set_bbox_to_anchor(((root.bbox.x0 - frame.x0) / frame.width, 1.0), ax.transAxes)
-    for _ in range(2):  # what is below the axes shrinks with them: the layout converges
-        root.draw_without_rendering()
-    ax.set_title(title, pad=6 + 72 * box.get_window_extent().height / root.dpi if title else None)
+    ax.legend(lines, names, fontsize="small", handlelength=2.2, **place)

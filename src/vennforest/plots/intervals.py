@@ -140,10 +140,7 @@ class IntervalDisplay:
         percents(ax.yaxis)
         plain(ax)
         handles, labels = ax.get_legend_handles_labels()
-        low, high = (curve.low, curve.high) if curve.confidence is None else curve.confidence
-        y = np.vstack([np.linspace(low, high, 20), np.full((2, len(low)), [[-0.045], [1.045]])])
-        points = np.column_stack([np.tile(curve.x, len(y)), y.ravel()])
-        legend(ax, list(zip(labels, handles, strict=True)), title or "", points)
+        legend(ax, list(zip(labels, handles, strict=True)), title or "")
         return self
 
     def _draw_outcomes(self, outcome: FloatArray) -> None:

@@ -172,17 +172,10 @@ class ReliabilityDisplay:
         bottom, top = np.maximum(first.bin_low, low), np.maximum(first.bin_high, low)
         look: dict[str, Any] = {"color": style(0).color, "linewidth": 1.2, "zorder": 3.5}
         ax.vlines(first.bin_estimate, bottom, top, **look)
-        bars = np.linspace(bottom, top, 20)
-        points = [
-            np.column_stack([np.tile(first.bin_estimate, len(bars)), bars.ravel()]),
-            *(line.get_xydata() for line in self.lines_),
-            np.repeat(np.linspace(low, high, 100)[:, None], 2, axis=1),
-        ]
         if has_band := bool(band and len(first.band_estimate)):
             bottom, top = np.maximum(first.band_low, low), np.maximum(first.band_high, low)
             look = {"color": style(0).color, "alpha": 0.15, "linewidth": 0}
             ax.fill_between(first.band_estimate, bottom, top, **look)
-            points += [np.column_stack([first.band_estimate, edge]) for edge in (bottom, top)]
         for i, curve in reversed(list(enumerate(self.curves.values()))):  # the first on top
             self._draw_bins(curve, i, low)
         x_label, y_label = _axis_labels(first.event)
@@ -205,7 +198,10 @@ class ReliabilityDisplay:
             marks = [f"dots: {len(first.bin_share)} groups of rows"]
             marks += [f"bars{', band' * has_band}: {100 * first.level:g}% intervals"]
             entries[0] = "\n".join([entries[0][0], *marks, *_statistics(first)]), entries[0][1]
-        legend(ax, [*entries, ("perfectly calibrated", ideal)], title, np.concatenate(points))
+        legend(ax, [*entries, ("perfectly calibrated", ideal)], title)
+        root: Any = ax.figure.figure
+        for _ in range(2):  # what is below the axes shrinks with them: the layout converges
+            root.draw_without_rendering()
         return self
 
     def _limits(self, log: bool) -> tuple[float, float]:

@@ -130,7 +130,7 @@ class Evaluation:
         page = render(self).replace("&", "&amp;").replace('"', "&quot;")
         return (
             f'<iframe srcdoc="{page}" style="width:100%;height:80vh;border:1px solid #ccc" '
-            'title="Report" sandbox="allow-scripts"></iframe>'
+            'title="Report" sandbox></iframe>'
         )
 
     def to_html(

@@ -38,8 +38,6 @@ ENDINGS = ("svg", "pdf", "png", "csv")
 PIXELS_PER_INCH = 200
 MILLIMETRES_PER_INCH = 25.4
 PRINTED_FONT_SIZE = 7.5
-NARROW_WIDTH, NARROW_FONT_SIZE = 4.7, 16.0
-"""Width in inches and size of text of drawings for narrow screens, where an inch has 72 pixels."""
 
 LOG_SHARE = 0.01
 """Share of the positive class below which the axes of calibration are logarithmic."""
@@ -65,19 +63,11 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
-    """Return the figure drawn by ``paint`` as an HTML image; ``size`` is in inches.
-
-    A separate figure for narrow screens has text as large as the page's.
-    """
-    narrow = NARROW_WIDTH, NARROW_WIDTH * max(0.9, 1.4 * size[1] / size[0])
-    wide_url, narrow_url = (
-        f"data:image/svg+xml;base64,{base64.b64encode(encode(name, paint, *look)['svg']).decode()}"
-        for look in ((size, STYLE["font.size"], "svg"), (narrow, NARROW_FONT_SIZE, "svg"))
-    )
+    """Return the figure drawn by ``paint`` as an HTML image; ``size`` is in inches."""
+    content = encode(name, paint, size, STYLE["font.size"], "svg")["svg"]
     return (
-        f'<picture><source media="(max-width: 40rem)" srcset="{narrow_url}">'
         f'<img alt="{html.escape(alt)}" style="max-width:{round(1.45 * 72 * size[0])}px" '
-        f'src="{wide_url}"></picture>'
+        f'src="data:image/svg+xml;base64,{base64.b64encode(content).decode()}">'
     )
 
 
@@ -216,9 +206,7 @@ def _decision_curve(
         ax.set(xlabel="Threshold", ylabel="Net benefit per row")
         percents(ax.xaxis)
         plain(ax)
-        heights = np.concatenate([low, high, *benefits.values()])
-        points = np.column_stack([np.resize(thresholds, len(heights)), heights])
-        legend(ax, list(lines.items()), "", points)
+        legend(ax, list(lines.items()))
 
     keys = ("difference", "difference_low", "difference_high")
     tables = [
@@ -319,9 +307,7 @@ def paint_rates(
     percents(ax.yaxis)
     if expected is not None:
         line = ax.plot(x, expected, color=COLOURS[1], marker="_")[0]
-        heights = np.append(np.linspace(low, high, 20), [expected], axis=0)
-        points = np.column_stack([np.tile(x, len(heights)), heights.ravel()])
-        legend(ax, [("mean probability", line), ("observed, 95% interval", dots)], "", points)
+        legend(ax, [("mean probability", line), ("observed, 95% interval", dots)])
 
 
 def paint_evidence(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import platform
 from collections.abc import Iterable
@@ -119,10 +117,7 @@ def render_page(template: str, command: str, **variables: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = FOLDER.joinpath("page.js").read_text("utf-8")
     page: str = environment.get_template(template).render(
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=FOLDER.joinpath("page.css").read_text("utf-8"),
         when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         command=command,

@@ -56,6 +56,10 @@ SITES = [
     ("auc", "C (AUC)", "number"),
 ]  # fmt: skip
 SITE_MEASURES = {"observed_expected": "observed over expected", "slope": "the slope", "auc": "C"}
+GRADES_OF_GROUPS = (
+    "--grades must be used without --groups: its tests are of independent rows, so give one row of "
+    "each group, such as one date of each customer"
+)
 as_list = partial(listed, n=5, to_text=str)
 
 
@@ -103,10 +107,7 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
     if predictions.label is None:
         raise InputError(f"--grades must be used with two classes, got {len(predictions.classes)}")
     if predictions.groups is not None:
-        raise InputError(
-            "--grades must be used without --groups: its tests are of independent rows, so give "
-            "one row of each group, such as one date of each customer"
-        )
+        raise InputError(GRADES_OF_GROUPS)
     frame = grades(event.outcome, event.p, grade).rename_axis("Grade")
     directions = [
         f"too {way} in {as_list(rejected)}"
@@ -131,9 +132,9 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
         )
     if reference is not None:
         psi, pvalue, high = population_stability(grade, reference)
-        result = "have changed beyond chance" if pvalue <= 0.05 else "differ as by chance"
+        change = "have changed beyond chance" if pvalue <= 0.05 else "differ as by chance"
         sentences.append(
-            f"The population stability index is {psi:.4f}: the shares of the grades {result} "
+            f"The population stability index is {psi:.4f}: the shares of the grades {change} "
             f"(p = {numbers.fixed(pvalue, 4)}). Of unchanged shares it would exceed {high:.4f} "
             "in 5% of samples of these sizes."
         )

@@ -139,7 +139,10 @@ def times(column: Any, name: str) -> FloatArray:
 def without_single_rows(
     codes: IntArray, classes: NDArray[Any], notes: list[str]
 ) -> tuple[IntArray, IntArray, NDArray[Any]]:
-    """Return rows, codes and classes without classes of one row, and add a note on these."""
+    """Return the rows that stay, their codes and classes, without classes of a single row.
+
+    A note is added that names these.
+    """
     single = np.bincount(codes, minlength=len(classes)) < 2
     if (~single).sum() < 2:
         raise InputError(

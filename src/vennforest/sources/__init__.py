@@ -29,15 +29,8 @@ time:
 284
 """
 
-from vennforest.sources.data import (
-    CalibrationExamples,
-    Fold,
-    OutOfBagFold,
-    Subforest,
-    TrainingData,
-    model_scores,
-    with_seed,
-)
+from vennforest.sources.data import CalibrationExamples, Fold, OutOfBagFold, Subforest, TrainingData
+from vennforest.sources.estimators import model_scores, with_seed
 
 __all__ = [
     "CalibrationExamples",

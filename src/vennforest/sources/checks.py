@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from vennforest._messages import warn
+from vennforest._messages import shown, warn
 from vennforest._validation import (
     CodeArray,
     FloatArray,
@@ -22,7 +22,8 @@ from vennforest._validation import (
     IntArray,
     warn_of_small_weights,
 )
-from vennforest.sources.data import TrainingData, nested_estimators, split_pipeline
+from vennforest.sources.data import TrainingData
+from vennforest.sources.estimators import nested_estimators, split_pipeline
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
 
 MIN_ROWS_TO_COMPARE, MAX_SHARE_OF_COPIES = 20, 0.05
@@ -124,6 +125,24 @@ def is_measured_column(column: NDArray[Any]) -> bool:
 
 
 # --- labels and weights --------------------------------------------------------------------------
+
+
+def check_class_examples(
+    codes: CodeArray, classes: NDArray[Any], weight: FloatArray | None, is_frozen: bool
+) -> None:
+    """Refuse labels of one class or none; warn of those of a frozen model without an example."""
+    counts = np.bincount(codes if weight is None else codes[weight > 0], minlength=len(classes))
+    missing = classes[counts == 0].tolist()
+    if len(codes) and is_frozen and missing:
+        warn(
+            f"y has no example of {missing}, which the frozen model knows: nothing says how often "
+            "they happen, so their probability is not calibrated. Calibrate on rows of every class"
+        )
+    elif len(classes) - len(missing) < 2:
+        raise ValueError(
+            "y must contain at least two classes with a weight above zero, got one class: "
+            f"{shown(classes[counts > 0].tolist())}"
+        )
 
 
 def _check_labels(classes: NDArray[Any]) -> None:

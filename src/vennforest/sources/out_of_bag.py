@@ -15,14 +15,8 @@ from vennforest._messages import warn
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
 from vennforest.sources.checks import steps_obstacle
-from vennforest.sources.data import (
-    Fold,
-    OutOfBagFold,
-    Subforest,
-    TrainingData,
-    split_pipeline,
-    transform_rows,
-)
+from vennforest.sources.data import Fold, OutOfBagFold, Subforest, TrainingData
+from vennforest.sources.estimators import split_pipeline, transform_rows
 
 N_EXAMPLES_FOR_VARIANCE = 512
 """Calibration examples from which the variance between members is estimated."""
@@ -77,11 +71,11 @@ def out_of_bag_fold(
         model, ensemble_rows = _fit_ensemble(estimator, data)
         inner = model
     members = Members(split_pipeline(inner)[1], votes, n_jobs)
-    if members.n_trees < MIN_TREES:
+    if members.n_members < MIN_TREES:
         warn(
-            f"the ensemble has {members.n_trees} members: the out-of-bag scores that calibrate are "
-            "by few of them and noisier than those of new rows, so probabilities are too near the "
-            'middle: use 100 or more, or calibrate_on="cv"'
+            f"the ensemble has {members.n_members} members: the out-of-bag scores that calibrate "
+            "are by few of them and noisier than those of new rows, so probabilities are too near "
+            'the middle: use 100 or more, or calibrate_on="cv"'
         )
     try:
         membership = members.read_membership(

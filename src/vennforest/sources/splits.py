@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from numbers import Integral
@@ -22,7 +23,8 @@ from sklearn.model_selection import (
 
 from vennforest._messages import shown, warn
 from vennforest._validation import CodeArray, InputError, IntArray
-from vennforest.sources.data import Fold, TrainingData, share_steps
+from vennforest.sources.data import Fold, TrainingData
+from vennforest.sources.estimators import share_steps
 
 MIN_EXAMPLES_OF_OTHER_CLASSES = 8
 """Examples beside the largest class below which a random split may train on one class."""
@@ -99,9 +101,12 @@ def cross_validation_folds(
     training_sets = [train for train, _ in splits]
     if not ensemble:
         training_sets.append(all_rows)
-    models = joblib.Parallel(n_jobs=n_jobs)(
+    fitted = joblib.Parallel(n_jobs=n_jobs)(
         joblib.delayed(_fit_rows)(estimator, data, rows) for rows in training_sets
     )
+    models = [model for model, _ in fitted]
+    for text, category in dict.fromkeys(pair for _, caught in fitted for pair in caught):
+        warnings.warn(text, category, stacklevel=3)
     folds = [
         data.rows(test).fold(model)
         for model, (_, test) in zip(models[: len(splits)], splits, strict=True)
@@ -116,9 +121,15 @@ def cross_validation_folds(
     return [data.rows(scored[order]).fold(models[-1], scores)]
 
 
-def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
+def _fit_rows(
+    estimator: Any, data: TrainingData, rows: IntArray
+) -> tuple[Any, list[tuple[str, type[Warning]]]]:
+    """Return a model of some rows, and its warnings, which a worker process would print."""
     # Rows are copied in the worker: not those of all folds at once.
-    return data.rows(rows).fit(estimator)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = data.rows(rows).fit(estimator)
+    return model, [(str(warning.message), warning.category) for warning in caught]
 
 
 def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
@@ -187,18 +198,18 @@ def _check_fold_classes(
 
     Classes without any row in the training sets together are not missed.
     """
-    seen = [np.bincount(codes[rows], minlength=len(classes)) > 0 for rows in training_sets]
-    for occurs in seen:
+    trained_on = [np.bincount(codes[rows], minlength=len(classes)) > 0 for rows in training_sets]
+    for occurs in trained_on:
         if occurs.sum() < 2:
             raise InputError(
                 "cv must leave two classes or more to train on in every fold, got a fold with "
                 f"{shown(classes[occurs].tolist())} alone: use StratifiedKFold, or fewer folds"
             )
-    is_missed = np.any(seen, axis=0) & ~np.all(seen, axis=0)
+    is_missed = np.any(trained_on, axis=0) & ~np.all(trained_on, axis=0)
     if is_missed.any():
-        n_folds = sum(bool((is_missed & ~occurs).any()) for occurs in seen)
+        n_folds = sum(bool((is_missed & ~occurs).any()) for occurs in trained_on)
         warn(
-            f"cv leaves {n_folds} of {len(seen)} folds without a training row of class "
+            f"cv leaves {n_folds} of {len(trained_on)} folds without a training row of class "
             f"{shown(classes[is_missed].tolist())}: their models give it no probability. Use "
             "StratifiedKFold, fewer folds or other groups"
         )

@@ -281,7 +281,7 @@ def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.Series[Any]:
-    """Return cells as a pandas series.
+    """Return cells as a pandas series; those of ``missing`` are missing.
 
     Integers in columns with empty cells become floats, or text if floats are not exact.
     """

@@ -224,5 +224,8 @@ def _categories(X: pd.DataFrame, names: list[str]) -> NDArray[Any]:
 
 
 def _for_skrub(column: pd.Series[Any]) -> Any:
-    """Return a column that skrub's encoders accept, also where all cells of a part are missing."""
+    """Return a column as skrub's encoders accept it, even if all cells of a batch are missing.
+
+    Dates stay, anything else becomes objects with "" for missing cells.
+    """
     return column if column.dtype.kind == "M" else column.astype(object).fillna("")

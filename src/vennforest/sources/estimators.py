@@ -1,0 +1,213 @@
+"""Users' estimators: their scores, their copies, and the steps of their pipelines."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import compress
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _num_samples
+
+from vennforest._messages import shown
+from vennforest._validation import FloatArray, InputError, is_frame
+from vennforest.scores import check_scores, round_scores
+
+SINGLE_PRECISIONS = ("float16", "float32", "float[pyarrow]", "halffloat[pyarrow]")
+"""Types of numbers, in arrays and data frames, with which sums are not exact to 40 bits."""
+
+
+def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
+    """Return the probabilities or decision values of the rows of X by a fitted classifier.
+
+    They are (n,) of the second of two classes, else (n, k), a column for each of ``classes``. A
+    class that the model does not know has probability 0, or the smallest decision value of the row.
+    """
+    model_classes = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
+    while type(model) is Pipeline:  # each step is given double precision
+        for _, step in model.steps[:-1]:
+            X = transformed(X, step)
+        model = model[-1]
+    refuse_other_columns(X, model)
+    X = in_double(X, model)
+    if hasattr(model, "predict_proba"):
+        scores = check_scores(model.predict_proba(X), "what predict_proba returns")
+        missing = np.zeros(len(scores))
+    elif hasattr(model, "decision_function"):
+        scores = check_scores(model.decision_function(X), "what decision_function returns")
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])[:, -len(model_classes) :]
+        elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(model_classes) > 2:
+            raise ValueError(
+                "estimator must have one decision value per class, got one for each pair: "
+                'use decision_function_shape="ovr"'
+            )
+        missing = scores.min(axis=1)
+    else:
+        raise TypeError(
+            f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
+        )
+    shape = (_num_samples(X), len(model_classes))
+    if scores.shape != shape:
+        raise InputError(
+            f"estimator must give scores of shape {shape}, a column for each of classes_, "
+            f"got {scores.shape}"
+        )
+    if not np.array_equal(model_classes, classes):
+        column = {label: j for j, label in enumerate(model_classes.tolist())}
+        if not set(column) <= set(classes.tolist()):
+            raise InputError(
+                "estimator must keep the labels of y in classes_, got others: "
+                f"{shown(model_classes.tolist())} for {shown(classes.tolist())}"
+            )
+        scores = np.column_stack(
+            [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
+        )
+    return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
+
+
+def refuse_other_columns(X: Any, model: Any) -> None:
+    """Refuse a data frame without the columns of training for LightGBM, which goes by place."""
+    model = model.estimator if isinstance(model, FrozenEstimator) else model
+    is_lightgbm = any(cls.__module__.startswith("lightgbm.") for cls in type(model).__mro__)
+    if not (is_lightgbm and is_frame(X)):
+        return
+    names = list(map(str, X.columns))
+    trained = list(map(str, model.feature_names_in_))
+    is_named = trained != [f"Column_{i}" for i in range(len(trained))]  # as those of arrays are
+    # Some versions write an underscore for a space.
+    if is_named and [s.replace(" ", "_") for s in names] != [s.replace(" ", "_") for s in trained]:
+        raise InputError(
+            f"X must have the columns of training in their order, {shown(trained)}, got "
+            f"{shown(names)}"
+        )
+
+
+def as_read(X: Any, model: Any) -> Any:
+    """Return rows as the model reads the columns of a table, whatever the format of its file."""
+    model = getattr(model, "first_model", model)  # of a blend
+    is_of_table = type(model) is Pipeline and hasattr(model[0], "as_types")
+    return model[0].transform(X) if is_of_table else X
+
+
+def in_double(X: Any, step: Any) -> Any:
+    """Return rows in double precision for a step of scikit-learn, for others as they are.
+
+    In single precision the last digits of a sum depend on how many rows there are, which would
+    break ties between new rows and calibration examples; those of double precision are rounded off.
+    """
+    kinds = X.dtypes if is_frame(X) else [getattr(X, "dtype", "")]
+    singles = [str(kind).lower() in SINGLE_PRECISIONS for kind in kinds]
+    if not any(singles) or not all(map(_is_of_sklearn, nested_estimators(step))):
+        return X
+    if not is_frame(X):
+        return X.astype(np.float64)
+    names = list(compress(X.columns, singles))
+    if hasattr(X, "with_columns"):  # of polars
+        return X.with_columns(X[name].cast(float) for name in names)
+    return X.astype(dict.fromkeys(names, np.float64))
+
+
+def _is_of_sklearn(estimator: Any) -> bool:
+    """Tell whether an estimator, or a class that it extends, is one of scikit-learn's."""
+    modules = [cls.__module__.split(".") for cls in type(estimator).__mro__]
+    return any(m[0] == "sklearn" and m[1] not in ("base", "utils") for m in modules)
+
+
+def transformed(X: Any, step: Any) -> Any:
+    """Return what a step of a pipeline makes of rows."""
+    return X if step in (None, "passthrough") else step.transform(in_double(X, step))
+
+
+def trained_names(model: Any) -> list[str] | None:
+    """Return the names of the columns that a model was fitted to, None where they had none."""
+    if (names := getattr(model, "feature_names_in_", None)) is not None:
+        return list(map(str, names))
+    names = getattr(model, "feature_names_", None)  # of CatBoost: of an array "0", "1", ...
+    return None if names is None or names == list(map(str, range(len(names)))) else list(names)
+
+
+def own_model(estimator: Any) -> Any:
+    """Return a frozen model as a copy, so that fitting the original again changes no answer."""
+    if isinstance(estimator, FrozenEstimator):
+        with suppress(Exception):  # a model that cannot be copied is used as it is
+            # Its deepcopy is that of the model within, and the copy of a CatBoost is not frozen.
+            copied = copy.copy(estimator)
+            copied.estimator = copy.deepcopy(estimator.estimator)
+            return copied
+    return estimator
+
+
+def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
+    """Return a clone whose unset ``random_state`` parameters, nested ones too, are drawn."""
+    try:
+        model = clone(estimator)
+    except RuntimeError as error:
+        raise InputError(
+            "estimator must keep its parameters as they are given, because each fold trains a "
+            f"copy, got {error}: CatBoost keeps tuples, and no lists or arrays"
+        ) from error
+    if isinstance(model, FrozenEstimator) or not isinstance(model, BaseEstimator):
+        return model
+    unset = [
+        name
+        for name, value in sorted(model.get_params(deep=True).items())
+        if (name == "random_state" or name.endswith("__random_state")) and value is None
+    ]
+    return model.set_params(**{name: int(random_state.randint(2**31 - 1)) for name in unset})
+
+
+def with_types(estimator: Any, X: Any) -> Any:
+    """Return a pipeline that reads a table's columns as all of its rows show them.
+
+    Otherwise each fold would infer from its own rows what a column contains. Pipelines whose first
+    step has no ``as_types``, as `TableColumns` has, are returned as they are.
+    """
+    if not isinstance(estimator, Pipeline) or not hasattr(estimator.steps[0][1], "as_types"):
+        return estimator
+    name, columns = estimator.steps[0]
+    return clone(estimator).set_params(**{f"{name}__types": clone(columns).fit(X).as_types()})
+
+
+def split_pipeline(model: Any) -> tuple[list[Any], Any]:
+    """Return the transformers of a model, those of nested pipelines included, and its last step."""
+    steps: list[Any] = []
+    while isinstance(model, Pipeline) and model.steps:
+        steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
+        model = model.steps[-1][1]
+    return steps, model
+
+
+def transform_rows(model: Any, X: Any) -> Any:
+    """Return the rows of X as the last step of a fitted model sees them."""
+    # Pipeline.transform refuses a pipeline that ends in a transformer without fitted attributes.
+    for step in split_pipeline(model)[0]:
+        X = step.transform(X)
+    return X
+
+
+def share_steps(models: Sequence[Any]) -> None:
+    """Let pipelines share their first transformers, as far as those are in the same state."""
+    is_plain = all(type(model) is Pipeline for model in models)
+    for i, steps in enumerate(
+        zip(*(m.steps[:-1] for m in models), strict=False) if is_plain else ()
+    ):
+        if len({joblib.hash(step) for step in steps}) > 1:
+            return
+        for model in models:
+            model.steps[i] = steps[0]
+
+
+def nested_estimators(estimator: Any) -> list[Any]:
+    """Return an estimator and every estimator among its parameters, at any depth."""
+    if not hasattr(estimator, "get_params"):
+        return []
+    values = [estimator, *estimator.get_params(deep=True).values()]
+    return [v for v in values if hasattr(v, "get_params") and not isinstance(v, type)]
