@@ -223,7 +223,8 @@ def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
     assert "sensitivity of 90%" in (tmp_path / "c.html").read_text("utf-8")
     assert run(*command, "--precision", ".99") == 0
     section = json.loads(capsys.readouterr().out)["sections"]["promises"]
-    assert section["table"][0]["threshold"] is None and "No threshold" in section["sentences"][1]
+    assert section["table"][0]["threshold"] is None and "No threshold" in section["sentences"][2]
+    assert section["sentences"][0] == "Thresholds that keep the promises: none."
     assert "--sensitivity must lie between" in refused(capsys, *command, "--sensitivity", "90")
     p = rng.dirichlet([1, 1, 1], 90)
     frame = pd.DataFrame(p, columns=["p(a)", "p(b)", "p(c)"]).assign(y=[*"abc"] * 30)
