@@ -22,10 +22,7 @@ from vennforest._validation import (
     encode_groups,
     encode_labels,
 )
-from vennforest.auditing.columns import (
-    MIN_AUDITED_ROWS,
-    find_faulty_columns,
-)
+from vennforest.auditing.columns import MIN_AUDITED_ROWS, find_faulty_columns
 from vennforest.auditing.copies import find_copies
 from vennforest.auditing.finding import Finding
 from vennforest.auditing.memory import find_training_rows, is_out_of_bag

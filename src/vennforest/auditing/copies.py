@@ -11,10 +11,7 @@ from scipy.stats import binomtest
 from sklearn.neighbors import NearestNeighbors
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.auditing.columns import (
-    MIN_AUDITED_ROWS,
-    column_as_numbers,
-)
+from vennforest.auditing.columns import MIN_AUDITED_ROWS, column_as_numbers
 from vennforest.auditing.finding import Finding
 from vennforest.sources.checks import copied_rows, copies_message, is_measured_column
 from vennforest.sources.row_hashes import hash_rows

@@ -16,9 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray
-from vennforest.auditing.columns import (
-    MIN_AUDITED_ROWS,
-)
+from vennforest.auditing.columns import MIN_AUDITED_ROWS
 from vennforest.auditing.finding import Finding
 from vennforest.classifier import CalibratedClassifier
 from vennforest.forest import leaves_rows_out

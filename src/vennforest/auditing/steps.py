@@ -14,9 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from vennforest.auditing.columns import (
-    MAX_AUDITED_ROWS,
-)
+from vennforest.auditing.columns import MAX_AUDITED_ROWS
 from vennforest.auditing.finding import Finding
 from vennforest.forest import leaves_rows_out
 from vennforest.sources.estimators import nested_estimators, split_pipeline, transform_rows

@@ -195,32 +195,23 @@ def threshold_for(
         scores, codes, groups, exact = _threshold_examples(model)
         fitted, code = model, class_index(model.classes_, pos_label)
         scores = _of_class(scores, code)
-    labels, drawn = codes == code, np.arange(len(codes))
+    labels, example_rows = codes == code, np.arange(len(codes))
     if (numbers := encode_groups(groups, labels)) is not None:
-        rows_of = {"recall": drawn[labels], "specificity": drawn[~labels]}
-        drawn = _draw_from_groups(numbers, rows_of.get(promise, drawn))
+        rows_of = {"recall": example_rows[labels], "specificity": example_rows[~labels]}
+        example_rows = _draw_from_groups(numbers, rows_of.get(promise, example_rows))
     alarm_and_miss = costs or (0.0, 0.0)
-    examples = scores[drawn], labels[drawn]
+    examples = scores[example_rows], labels[example_rows]
+    n, positives = len(example_rows), int(examples[1].sum())
     threshold = _guaranteed_threshold(promise, *examples, target, delta, alarm_and_miss)
     observed, share_flagged, reason = None, 0.0, ""
     if threshold is None:
-        reason = _reason(promise, target, delta, len(drawn), int(labels[drawn].sum()))
+        reason = _reason(promise, target, delta, n, positives)
     else:
         flagged = scores >= threshold
         share_flagged = float(flagged.mean())
         observed = _observed_value(promise, flagged, labels, alarm_and_miss)
     return Threshold(
-        threshold,
-        promise,
-        target,
-        delta,
-        observed,
-        share_flagged,
-        len(drawn),
-        exact,
-        reason,
-        fitted,
-        code,
+        threshold, promise, target, delta, observed, share_flagged, n, exact, reason, fitted, code
     )
 
 

@@ -52,14 +52,14 @@ def fit_partitions(
     _check_model(model)
     fitted: CalibratedClassifier = clone(model)
     random_state = check_random_state(model.random_state)
-    estimator, *more = named_estimators(model.estimator, model.n_jobs).values()
-    if more or type(estimator) not in (*FORESTS, MixedForestClassifier):
+    estimators = list(named_estimators(model.estimator, model.n_jobs).values())
+    names = " and ".join(type(estimator).__name__ for estimator in estimators)
+    if len(estimators) > 1 or type(estimators[0]) not in (*FORESTS, MixedForestClassifier):
         raise InputError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
-            f"partitions, got {'several' if more else type(estimator).__name__}: transform the "
-            "features beforehand"
+            f"partitions, got {names}: transform the features beforehand"
         )
-    estimator = with_seed(estimator, random_state)
+    estimator = with_seed(estimators[0], random_state)
     columns = [*features, target]
     contents: dict[int, Content] = run(columns, partial(_look, columns))
     numbers = sorted(number for number, (labels, *_) in contents.items() if len(labels))

@@ -76,7 +76,10 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
                 "export it before"
             )
         formulas = {name: shifted_formula(p, calibrator.shift_) for name, p in formulas.items()}
-    return widened(formulas)
+    if confidence:  # widened to contain the probabilities
+        low, high = formulas["low95"].min(formulas["p"]), formulas["high95"].max(formulas["p"])
+        formulas |= {"low95": low, "high95": high}
+    return formulas
 
 
 def shifted_formula(p: Term, shift: ShiftedPrior) -> Term:
@@ -89,14 +92,6 @@ def interval_formulas(curves: Sequence[ScoreIntervals], scores: Term) -> dict[st
     """Return the formulas of confidence intervals, from one curve for each column of scores."""
     edges, lower, upper = zip(*(curve.steps() for curve in curves), strict=True)
     return scores.look_up(edges, {"low95": lower, "high95": upper})
-
-
-def widened(formulas: dict[str, Term]) -> dict[str, Term]:
-    """Widen the confidence intervals, if there are any, to contain the probabilities."""
-    if "low95" not in formulas:
-        return formulas
-    p = formulas["p"]
-    return formulas | {"low95": formulas["low95"].min(p), "high95": formulas["high95"].max(p)}
 
 
 # --- bounds -------------------------------------------------------------------------------------

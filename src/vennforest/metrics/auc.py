@@ -12,12 +12,7 @@ from scipy.special import erfc, expit, logit, ndtri, stdtrit
 from scipy.stats import rankdata
 
 from vennforest._validation import FloatArray, IntArray, check_inside
-from vennforest.metrics._inputs import (
-    ClassEstimates,
-    check_estimates,
-    check_versus,
-    group_numbers,
-)
+from vennforest.metrics._inputs import ClassEstimates, check_estimates, check_versus, group_numbers
 
 
 @dataclass(frozen=True)

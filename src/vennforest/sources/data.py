@@ -12,9 +12,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import (
-    _check_method_params,
-)
+from sklearn.utils.validation import _check_method_params
 
 from vennforest._validation import (
     CodeArray,
