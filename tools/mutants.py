@@ -178,8 +178,8 @@ FAULTS = [
 
 APPLICATION_FAULTS = {
     "commands/test_report.py::the_advised_command_reads_the_table_as_the_report_did": [
-        ("commands/report.py", '"missing", ', ""),
-        ("commands/report.py", "words += options.form_words", "words += []"),
+        ("commands/report.py", '"types", "missing"', '"types"'),
+        ("commands/report.py", "words += options.words(is_kept)", "words += []"),
     ],
     "commands/test_report.py::the_advised_command_keeps_groups_and_estimator": [
         (
@@ -196,19 +196,23 @@ APPLICATION_FAULTS = {
         ),
     ],
     "commands/test_report.py::what_check_advises_reads_the_table_and_the_model_as_check_did": [
-        ("commands/check.py", "    words += options.form_words", "    words += []"),
-        ("commands/check.py", 'for w in ("--prior", entry)', 'for w in ("--mean", entry)'),
-        ("commands/check.py", 'for w in ("--trust", name)', "for w in ()"),
-        ("commands/options.py", '["--no-header"] * self.no_header', "[]"),
+        ("commands/check.py", 'options.words(["prior", *FORM])', 'options.words(["prior"])'),
+        ("commands/check.py", 'options.words(["prior", *FORM])', "options.words(FORM)"),
+        ("commands/check.py", ', *_each("--trust", options.trusted)', ""),
+        ("commands/options.py", "words.append(option)", "pass"),
     ],
     "commands/test_report.py::the_advised_update_is_that_of_the_page_with_the_groups": [
-        ("commands/check.py", '["--groups", options.groups] if options.groups else []', "[]"),
+        ("commands/check.py", 'options.words(["groups"])', "options.words([])"),
     ],
     "commands/test_calibrate_apply.py::the_command_that_check_prints_works_as_it_stands": [
-        ("commands/check.py", "_score_options(of_class.entries)", "_score_options([name])"),
+        (
+            "commands/check.py",
+            "models[evaluation.verdict.method].entries",
+            "models[evaluation.verdict.method].names",
+        ),
     ],
     "commands/test_calibrate_apply.py::check_judges_a_column_as_of_its_class_whatever_is": [
-        ("commands/check.py", "[:: -1 if of_class.of_first else 1]", ""),
+        ("commands/check.py", "if columns.of_first else [1 - p, p]", "if False else [1 - p, p]"),
     ],
     "commands/test_calibrate_apply.py::rows_without_a_score_are_kept": [
         ("commands/calibrate.py", "rows.n_rows - rows.left_out.n_unscored", "rows.n_rows"),

@@ -55,6 +55,7 @@ def test_grades_are_tested_and_compared_with_earlier_ones(
         for key, value in expected.items():
             assert row[key] == pytest.approx(value, abs=1e-12)
     assert section["sentences"][0] in err and "too low in 1, 2, 3 (" in err
+    assert "grades: too low in 1, 2, 3" in err  # the headline
     assert f"index is {psi:.4f}" in section["sentences"][-1]
     assert "the shares of the grades differ as by chance (p = 0." in section["sentences"][-1]
     page = (tmp_path / "c.html").read_text("utf-8")

@@ -223,7 +223,8 @@ def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
     assert "sensitivity of 90%" in (tmp_path / "c.html").read_text("utf-8")
     assert run(*command, "--precision", ".99") == 0
     section = json.loads(capsys.readouterr().out)["sections"]["promises"]
-    assert section["table"][0]["threshold"] is None and "No threshold" in section["sentences"][1]
+    assert section["table"][0]["threshold"] is None and "No threshold" in section["sentences"][2]
+    assert section["sentences"][0] == "Thresholds that keep the promises: none."
     assert "--sensitivity must lie between" in refused(capsys, *command, "--sensitivity", "90")
     p = rng.dirichlet([1, 1, 1], 90)
     frame = pd.DataFrame(p, columns=["p(a)", "p(b)", "p(c)"]).assign(y=[*"abc"] * 30)
@@ -291,7 +292,7 @@ def test_what_check_advises_reads_the_table_and_the_model_as_check_did(monkeypat
     model = SimpleNamespace(classes_=np.array(["no", "yes"]), n_features_in_=1)
     more = {"data": Path("t.csv"), "prior": ["yes=.1"], "trusted": ["a.B"]}
     options = Check(predictions=Path("m.skops"), target="y", **more, **form)
-    outcome = check._check_model(options, model, frame["y"], table, {})
+    outcome = check._judge_model(options, model, frame["y"], table, {})
     predict = ["predict", "m.skops", "t.csv", "--keep", "-o", "scored.csv", "--trust", "a.B"]
     assert outcome.commands[0] == [*predict, "--prior", "yes=.1", *words]
     assert outcome.commands[1] == ["calibrate", "scored.csv", "-t", "y", "-s", "p(yes)"]
@@ -304,7 +305,7 @@ def test_a_calibrator_is_updated_as_the_tests_choose_or_fitted_anew(tmp_path, mo
     options = Check(predictions=tmp_path / "c.json", data=Path("t.csv"), target="y", scores=["s"])
     options = replace(options, decimal=",", groups="who")
     table, labels = split_target(frame, "y", screened=False), frame["y"]
-    outcome = check._check_model(options, None, labels, table, {"who": scores})
+    outcome = check._judge_model(options, None, labels, table, {"who": scores})
     form = ["--decimal", ","]
     for choice, commands in (
         ("keep", [["calibrate", "t.csv", "-t", "y", "-s", "s", *form]]),

@@ -52,6 +52,7 @@ def advised(cancer):
     ({"pvalue": 0.05, "calibration_error": 0.1}, "collect"),
     ({"impossible": 2, "log_loss": np.inf}, "recalibrate"),
     ({"chance_limit": 0.2}, "collect"),
+    ({"pvalue": np.nan}, "collect"),  # not tested: too few groups with the event
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["given", "folds"])
 def test_the_advice_follows_the_numbers(advised, changes, action, kind):

@@ -94,7 +94,7 @@ def run_check(options: Check) -> None:
         outcome = _check_columns(options, table, values)
     else:
         cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
-        outcome = _check_model(options, model, cells, table, values)
+        outcome = _judge_model(options, model, cells, table, values)
     evaluation = outcome.evaluation
     sections = [promised_thresholds(evaluation.comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, divided.loc[outcome.rows.index])
@@ -152,7 +152,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     best = models[evaluation.verdict.method].entries
     words = ["calibrate", options.input_name(options.predictions), "-t", table.target]
     words += _each("-s", best[-1:] if len(classes) == 2 else best) + options.words(FORM)
-    of_labels = {model: _texts(of_model) for model, of_model in models.items()}
+    of_labels = {model: _names_by_label(of_model) for model, of_model in models.items()}
     return Outcome(evaluation, X, of_labels, [words])
 
 
@@ -173,13 +173,13 @@ def _models_of_columns(
         if not label:  # --positive is for columns that say no class
             model = replace(model, of_first=options.positive == str(classes[0]))
         hint = "." if label or options.positive else "; --positive names another."
-        (label_of_column, name), *_ = _texts(model).items()
+        (label_of_column, name), *_ = _names_by_label(model).items()
         notes.append(f"{name!r} is taken for the probability of {label_of_column!r}{hint}")
         models[name] = model
     return models
 
 
-def _texts(columns: ClassColumns) -> dict[str, str]:
+def _names_by_label(columns: ClassColumns) -> dict[str, str]:
     """Return the names of columns by the text of their label."""
     return {str(label): name for label, name in columns.by_label.items()}
 
@@ -266,7 +266,7 @@ def _model_of(options: Check) -> Any:
     return with_shares(read_model(options.predictions, options.trusted), options.prior)
 
 
-def _check_model(
+def _judge_model(
     options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
 ) -> Outcome:
     """Evaluate a model or a calibrator in a file."""

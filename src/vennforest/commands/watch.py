@@ -36,7 +36,7 @@ from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import NewRows, watch_rows
-from vennforest.report.watched_page import render, verdict
+from vennforest.report.watched_page import render_findings, verdict
 from vennforest.tables.files import find_name
 
 
@@ -76,7 +76,7 @@ def run_watch(options: Watch) -> None:
             y = None if options.target is None else _labels_in(table, options.target, monitor)
             found = watch_rows(monitor, replace(new, y=y, times=times), notes)
         sentences, command = verdict(found), shlex.join(["vennforest", *sys.argv[1:]])
-        page = render(found, sentences, command, options.data.name, options.target or "")
+        page = render_findings(found, sentences, command, options.data.name, options.target or "")
         write_text(options.output, page)
         if options.keep is not None:
             write_model(monitor, options.keep, header)

@@ -96,6 +96,9 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
                 row[share], interval = hits[of].mean(), share_interval(hits[of].astype(float), some)
                 row[f"{share}_low"], row[f"{share}_high"] = interval
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Promise")
+    found = frame["threshold"].dropna().map(numbers.probability)
+    texts = [f"{text} for a {promise}" for promise, text in found.items()]
+    sentences.insert(0, f"Thresholds that keep the promises: {as_list(texts) or 'none'}.")
     columns = [("threshold", "Threshold", "probability")]
     columns += [(share, share.capitalize(), "percent") for share in subsets]
     return Section("Promised thresholds", "promises", sentences, frame, columns)

@@ -168,7 +168,7 @@ class Case:
 
 def advise(case: Case) -> Advice:
     """Return the advice of the first rule that applies."""
-    rules = _look_first, _ranking, _calibration, _benefit, _parts, _power
+    rules = _look_first, _ranking, _miscalibration, _benefit, _parts, _power
     return next(filter(None, (rule(case) for rule in rules)), None) or _use(case)
 
 
@@ -225,7 +225,7 @@ def _ranking(case: Case) -> Advice | None:
     )
 
 
-def _calibration(case: Case) -> Advice | None:
+def _miscalibration(case: Case) -> Advice | None:
     """Probabilities that are off; models trained here are already the best method's."""
     is_off, best = case.judgement == "off", f"even with {case.name}, the best method"
     if not case.source.is_trained_here:

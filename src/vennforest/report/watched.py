@@ -22,8 +22,8 @@ from vennforest.report.breakdown import periods
 from vennforest.report.evaluation import for_json
 from vennforest.report.splits import dates_in
 
-Columns = dict[str, NDArray[Any]]
-"""Columns (n,) of a table by name."""
+ColumnArrays = dict[str, NDArray[Any]]
+"""ColumnArrays (n,) of a table by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +38,12 @@ class NewRows:
     """
 
     X: Any
-    columns: Columns
+    columns: ColumnArrays
     probabilities: FloatArray
     judged: tuple[Any, Any, dict[str, Any]]
     y: NDArray[Any] | None = None
     times: NDArray[Any] | None = None
-    reference: tuple[str, Columns] = ("", {})
+    reference: tuple[str, ColumnArrays] = ("", {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
     )
 
 
-def _compared(columns: Columns, row: int) -> list[ColumnChange]:
+def _compared(columns: ColumnArrays, row: int) -> list[ColumnChange]:
     """Return the changes of columns at a row; text that is dates is compared as such."""
     dates = {name: dates_in(v, name) for name, v in columns.items() if v.dtype.kind == "O"}
     found = {name: values for name, values in dates.items() if values is not None}

@@ -48,13 +48,15 @@ def verdict(found: Findings) -> list[str]:
             *expected,
         ]
     first = found.changes[0]
+    is_later = found.alarm_row is not None and first["since"] > found.alarm_row
+    when = ", before this table" * found.began_earlier + ", after that" * is_later
     meaning, advice = _meaning(found.kinds, found.monitor.watch)
     return [
         f"The data has changed: the chance of this if nothing had changed is less than 1 in {top}.",
         f"The alarm was raised at {found.alarm_at} of {n}; the largest change seems to have "
-        f"begun near {first['began']}{', before this table' * found.began_earlier}.",
+        f"begun near {first['began']}{when}.",
         f"{meaning} Best explained by: {first['description']} (of {first['label']!r}).",
-        _moved(found),
+        _moved_columns(found),
         *filter(None, [found.observed]),
         *expected,
         f"What to do: {advice}",
@@ -71,7 +73,7 @@ def _left_out(found: Findings) -> list[str]:
     return [f"Of {n_read:,} rows read: {', '.join(parts)}."]
 
 
-def _moved(found: Findings) -> str:
+def _moved_columns(found: Findings) -> str:
     """Return a sentence on the columns that moved at the change."""
     moved = [change.name for change in found.columns if change.p_value <= MAX_P_VALUE]
     if not found.columns:
@@ -143,7 +145,9 @@ def interval(ends: list[float]) -> str:
     return "–" if math.isnan(estimate) else f"{estimate:.3f} ({low:.3f} to {high:.3f})"
 
 
-def render(found: Findings, sentences: list[str], command: str, name: str, target: str) -> str:
+def render_findings(
+    found: Findings, sentences: list[str], command: str, name: str, target: str
+) -> str:
     """Return the page; ``name`` is that of the table, and ``target`` of its labels, or ""."""
     parts = [part for part in found.over_time if not part["reason"]]
     over_time = ""
