@@ -126,10 +126,11 @@ def with_minus_infinity(z: FloatArray) -> FloatArray:
     is_masked = (z == largest + ZERO_LOGIT) & (z < largest)
     half = z.min() / 2
     is_low = (z < half) & (largest >= half)
-    others = z[~is_low]
-    if others.size and is_low.sum() > 1:
+    if np.count_nonzero(is_low) > 1:
+        lowest = z.min(initial=np.inf, where=~is_low)
         with np.errstate(over="ignore"):
-            if others.min() - z[is_low].max() > MASK_DISTANCE * np.ptp(others):
+            distance = lowest - z.max(initial=-np.inf, where=is_low)
+            if distance > MASK_DISTANCE * (largest.max() - lowest):
                 is_masked |= is_low
     return np.where(is_masked, -np.inf, z) if is_masked.any() else z
 
