@@ -18,13 +18,15 @@ from vennforest import (
 )
 from vennforest.decisions import threshold_for
 from vennforest.metrics import (
+    auc_difference,
+    auc_interval,
     calibration_distances,
     calibration_error,
     interval_curve,
     reliability_curve,
     threshold_table,
 )
-from vennforest.validation import population_stability, segments
+from vennforest.validation import grades, population_stability, segments
 
 P = np.linspace(0.05, 0.95, 40)
 Y = np.arange(40) % 3 == 0
@@ -53,6 +55,44 @@ CLASSIFIER.fit(P[::-1, None] / 2, Y)
 def test_a_value_of_the_wrong_type_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+ODD_CALLS = {
+    "one row of a threshold": (lambda: threshold_for(P[:1], Y[:1], recall=0.5), "two classes or"),
+    "no grades": (lambda: population_stability(P[:0], P), "grade must have a row or more"),
+    "ragged p": (lambda: update([[0.1], [0.2, 0.3], *P[2:, None]], Y), "p must be numbers in a"),
+    "no versus": (lambda: auc_difference(Y, P, None), "versus must be numbers in a dense array|sh"),
+    "a number for p": (lambda: auc_difference(Y, 0.5, P), r"p must have shape \(n,\)"),
+    "no labels of grades": (lambda: grades(None, P, Y), "y must be given"),
+    "labels by a generator": (lambda: segments(P[:, None], (c for c in Y), P), "y must have shape"),
+    "masked scores of a monitor": (lambda: watched(MASKED, Y), "scores must have no masked"),
+    "masked labels of a monitor": (lambda: watched(P, np.ma.array(Y, mask=P < 0.1)), "y must have"),
+    "a missing nullable group": (
+        lambda: auc_interval(Y, P, groups=pd.Series(np.arange(40), dtype="Int64").mask(P < 0.1)),
+        "groups must name a group for every row, got none in row 0",
+    ),
+}
+MASKED = np.ma.array(P, mask=P < 0.1)
+
+
+def watched(scores, y):
+    """Evidence of a monitor after rows."""
+    monitor = Monitor(random_state=0).fit(P, Y)
+    monitor.update(scores, y)
+    return monitor.evidence_
+
+
+@pytest.mark.parametrize(("call", "message"), ODD_CALLS.values(), ids=list(ODD_CALLS))
+def test_odd_rows_are_refused_by_a_sentence_of_this_library(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_monitor_takes_one_row_or_any_array(rng):
+    expected = watched(P, Y)
+    for scores in (P.tolist(), pd.Series(P, rng.permutation(40)), P.astype(object), P[:, None]):
+        assert watched(scores, pd.Series(Y, dtype="boolean")) == expected
+    assert watched(P[0], Y[0]) == watched(P[:1], Y[:1]) == watched([P[0]], [bool(Y[0])])
 
 
 LABEL_READERS = {

@@ -135,6 +135,8 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
     labels = classes.tolist()
     if label is None and len(labels) == 2:
         return 1
+    if len(labels) == 1:
+        raise InputError(f"y must contain two classes or more, got one: {labels[0]!r}")
     if label not in labels:
         raise not_one_of(name, labels, label)
     return int(labels.index(label))
@@ -198,7 +200,7 @@ def warn_of_small_weights(total: float, n: int) -> None:
 
 def refuse_masked(values: Any, name: str) -> None:
     """Raise an error for masked entries, which numpy converts to what lies below the mask."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         n_masked = int(np.ma.getmaskarray(values).sum())
         raise InputError(
             f"{name} must have no masked entries, got {n_masked}: leave these rows out, or fill "
@@ -288,7 +290,8 @@ def encode_groups(groups: Any, X: Any, name: str = "groups") -> IntArray | None:
     if groups is None:
         return None
     check_order(X, **{name: groups})
-    is_code = getattr(getattr(groups, "dtype", None), "kind", "O") in "iu"
+    dtype = getattr(groups, "dtype", None)
+    is_code = isinstance(dtype, np.dtype) and dtype.kind in "iu"  # nullable ones may be missing
     names, n = np.asarray(groups) if is_code else group_names(groups, name), count_rows(X)
     if names.shape != (n,):
         raise InputError(f"{name} must have shape ({n},), got {names.shape}")

@@ -3,6 +3,8 @@
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
@@ -67,6 +69,22 @@ def test_fitted_boosters_are_calibrated_and_not_touched(package, k):
     assert_allclose(model.predict_proba(new), expected, atol=1e-12)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+@pytest.mark.parametrize("package", BOOSTERS)
+def test_columns_in_another_order_are_refused_or_read_by_name(package):
+    X, y, new, _ = data(2)
+    frame, new = (pd.DataFrame(rows, columns=["a b", "c", "é", "d"]) for rows in (X, new))
+    model = CalibratedClassifier(booster(package), calibrate_on="holdout").fit(frame, y)
+    frozen = CalibratedClassifier(FrozenEstimator(booster(package).fit(frame, y))).fit(frame, y)
+    for fitted in (model, frozen):
+        p, others = fitted.predict_proba(new), new[["c", "a b", "é", "d"]]
+        assert_array_equal(fitted.predict_proba(pl.from_pandas(new)), p)
+        if package == "catboost":
+            assert_array_equal(fitted.predict_proba(others), p)
+        else:
+            with pytest.raises(ValueError, match=r"columns of training|feature_names mismatch"):
+                fitted.predict_proba(others)
 
 
 class Copying(LogisticRegression):

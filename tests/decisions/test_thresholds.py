@@ -157,7 +157,7 @@ def test_what_is_refused():
             threshold_for(scores, y, **wrong)
     for arguments, message in (
         (([0.1, np.nan], [0, 1]), "finite"),
-        ((scores, np.ones(50)), "pos_label"),
+        ((scores, np.ones(50)), "y must contain two classes or more"),
         ((np.ones((50, 2)), y), "one column"),
         ((scores,), "fitted CalibratedClassifier"),
     ):

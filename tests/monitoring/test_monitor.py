@@ -165,7 +165,7 @@ def test_spoilt_file_is_refused(tmp_path, change):
     ([np.nan], ["x"], None, "scores must be finite"),
     ([0.1], ["x"], [2], "time must not run backwards or be missing, got 2 in row 0"),
     ([0.1], ["x"], [np.nan], "time must not run backwards or be missing, got nan"),
-    ([0.1], ["x", "x"], None, "y must have 1 labels"),
+    ([0.1], ["x", "x"], None, r"y must have shape \(1,\), got \(2,\)"),
     ([[0.1, 0.2, 0.7]], ["x"], None, "scores must have a column for each of 2"),
 ])  # fmt: skip
 def test_refused_rows_change_nothing(small, scores, y, time, message):

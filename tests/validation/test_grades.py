@@ -146,7 +146,7 @@ def test_grades_refuses(n, grade, message):
 
 
 @pytest.mark.parametrize(("reference", "message"), [
-    ([], "grade and reference must have two grades or more, got 1"),
+    ([], "reference must have a row or more, got none"),
     (["A"], "grade and reference must have two grades or more, got 1"),
     ({"A": 0.5, "B": 0.4}, "reference must have shares that sum to 1, got"),
     ({"A": 1.5, "B": -0.5}, "reference must have shares that sum to 1, got"),

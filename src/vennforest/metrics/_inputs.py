@@ -21,7 +21,7 @@ from vennforest._validation import (
     encode_groups,
     encode_labels,
 )
-from vennforest.scores import check_scores, read_probabilities
+from vennforest.scores import as_numbers, check_scores, read_probabilities
 
 
 class EventEstimates(NamedTuple):
@@ -141,7 +141,7 @@ def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> Fl
 
     With ``classes``, columns of a data frame are of the classes that their names say.
     """
-    if classes is not None and np.ndim(p) == 2 and np.shape(p)[1] > 1:
+    if classes is not None and len(getattr(p, "columns", ())) > 1:
         p = in_class_order(p, classes, name="p")
     array = check_scores(p, "p")
     if array.ndim == 2 and array.shape[1] < 2:
@@ -151,10 +151,9 @@ def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> Fl
 
 def check_versus(versus: ArrayLike, p: ArrayLike) -> None:
     """Raise an error unless other estimates are of as many rows as p."""
-    if np.shape(versus)[:1] != np.shape(p)[:1]:
-        raise InputError(
-            f"versus must have the rows of p, {np.shape(p)[0]}, got shape {np.shape(versus)}"
-        )
+    others, n = as_numbers(versus, "versus"), len(as_numbers(p, "p"))
+    if len(others) != n:
+        raise InputError(f"versus must have the rows of p, {n}, got shape {others.shape}")
 
 
 Strategy = Literal["uniform", "quantile"]

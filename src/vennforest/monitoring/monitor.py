@@ -213,7 +213,7 @@ class Monitor(BaseEstimator):
             if share >= MAX_SILENT_TRAINING_SHARE:
                 warn(f"about {share:.0%} of the rows were used for training: leave them out")
             return stream_scores(self.model, X), hashes
-        scores = as_score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
+        scores = as_score_columns(check_scores(X if hasattr(X, "__len__") else [X]), k)
         return scores, hash_rows(scores)
 
     def update(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError, encode_labels, is_missing
+from vennforest._validation import FloatArray, InputError, encode_labels, is_missing, label_vector
 from vennforest.sources.row_hashes import HashArray
 
 MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS = 30, 10_000
@@ -51,9 +51,8 @@ def label_codes(
     y: ArrayLike, classes: NDArray[Any], n: int
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return class indices (n,), 0 for missing labels, and a mask (n,) of those not missing."""
-    labels: NDArray[Any] = np.atleast_1d(np.asarray(y))
-    if labels.shape != (n,):
-        raise InputError(f"y must have {n} labels, got shape {labels.shape}")
+    rows: Any = y if hasattr(y, "__len__") and not isinstance(y, str) else [y]
+    labels = label_vector(rows, n)
     is_labelled = ~is_missing(labels)
     codes = np.zeros(n, np.intp)
     if is_labelled.any():

@@ -35,6 +35,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         for _, step in model.steps[:-1]:
             X = transformed(X, step)
         model = model[-1]
+    refuse_other_columns(X, model)
     X = in_double(X, model)
     if hasattr(model, "predict_proba"):
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
@@ -70,6 +71,23 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
         )
     return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
+
+
+def refuse_other_columns(X: Any, model: Any) -> None:
+    """Refuse a data frame without the columns of training for LightGBM, which goes by place."""
+    model = model.estimator if isinstance(model, FrozenEstimator) else model
+    is_lightgbm = any(cls.__module__.startswith("lightgbm.") for cls in type(model).__mro__)
+    if not (is_lightgbm and is_frame(X)):
+        return
+    names = list(map(str, X.columns))
+    trained = list(map(str, model.feature_names_in_))
+    is_named = trained != [f"Column_{i}" for i in range(len(trained))]  # as those of arrays are
+    # Some versions write an underscore for a space.
+    if is_named and [s.replace(" ", "_") for s in names] != [s.replace(" ", "_") for s in trained]:
+        raise InputError(
+            f"X must have the columns of training in their order, {shown(trained)}, got "
+            f"{shown(names)}"
+        )
 
 
 def as_read(X: Any, model: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, label_vector
 from vennforest.metrics._inputs import positive_problem
 
 MIN_ROWS = 20
@@ -13,7 +13,7 @@ MIN_ROWS = 20
 
 def outcomes_and_probabilities(y: ArrayLike, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return outcomes, 1 for the second label and 0 for the first, and probabilities, (n,)."""
-    labels = np.asarray(y)
+    labels = label_vector(y)
     if len(labels) < MIN_ROWS:
         raise InputError(f"y must have at least {MIN_ROWS} rows, got {len(labels)}")
     # Labels 0 and 1 are of two classes even where the event never happened.

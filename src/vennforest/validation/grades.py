@@ -189,12 +189,14 @@ def population_stability(
     texts = np.concatenate([labels, reference_labels])
     codes, names = np.unique(texts, return_inverse=True)[::-1]
     k, n = len(names), len(labels)
-    if not {*codes[:n].tolist()} & {*codes[n:].tolist()} and 0 < n < len(texts):
+    if not 0 < n < len(texts):
+        raise InputError(f"{'reference' if n else 'grade'} must have a row or more, got none")
+    if not {*codes[:n].tolist()} & {*codes[n:].tolist()}:
         raise InputError(
             f"grade and reference must have a grade in common, got {shown(labels[0])} and "
             f"{shown(texts[n])}: write both alike"
         )
-    if k < 2 or not 0 < n < len(texts):
+    if k < 2:
         raise InputError(f"grade and reference must have two grades or more, got {k}")
     counts = np.bincount(codes[:n], minlength=k)
     other_counts: NDArray[Any] = np.bincount(codes[n:], minlength=k)
