@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import expit, logit
-from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
@@ -241,6 +240,23 @@ def of_grades(y, p, grade):
     return pd.DataFrame(columns, index=n.index).to_dict("index")
 
 
+def random_effects(values, errors):
+    """Return weights, mean, generalised Q / (k - 1), and variance between sites (Paule & Mandel).
+
+    statsmodels' iteration gives 0 for it where a step goes too far by rounding.
+    """
+
+    def at(between):
+        weight = 1 / (errors**2 + between)
+        mean = weight @ values / weight.sum()
+        return weight, mean, weight @ (values - mean) ** 2 / (len(values) - 1), between
+
+    if at(0.0)[2] <= 1:
+        return at(0.0)
+    highest = len(values) * np.ptp(values) ** 2
+    return at(optimize.brentq(lambda between: at(between)[2] - 1, 0.0, highest, xtol=1e-14))
+
+
 def of_sites(y, p, site, groups):
     """Return the measures of each site, and over sites by random effects."""
     rows, scales = (
@@ -263,10 +279,12 @@ def of_sites(y, p, site, groups):
     for measure, (scale, back) in scales.items():
         ends = [scale(frame[measure + end]) for end in ("", "_low", "_high")]
         errors = (ends[2] - ends[1]) / (2 * Z)
-        fit = combine_effects(ends[0], errors**2, method_re="iterated", use_t=True, atol=1e-12)
-        middle, quantile = fit.mean_effect_re, stats.t.ppf(0.975, len(errors) - 1)
-        spread = fit.sd_eff_w_re * max(1.0, fit.scale_hksj_re) ** 0.5
-        for name, width in (("pooled", spread), ("another site", np.hypot(spread, fit.tau2**0.5))):
+        weight, middle, ratio, between = random_effects(
+            np.asarray(ends[0], float), np.asarray(errors, float)
+        )
+        quantile = stats.t.ppf(0.975, len(errors) - 1)
+        spread = (max(1.0, ratio) / weight.sum()) ** 0.5
+        for name, width in (("pooled", spread), ("another site", np.hypot(spread, between**0.5))):
             ends = back(middle + quantile * width * np.array([0.0, -1.0, 1.0]))
             rows[name] |= with_ends(measure, ends)
         del rows["another site"][measure]
