@@ -78,6 +78,9 @@ PACKAGES = {
     "scikit-learn, sigmoid, 5 folds": "scikit-learn, sigmoid, 5 folds",
     "scikit-learn, isotonic, 5 folds": "scikit-learn, isotonic, 5 folds",
     "scikit-learn, boosting, temperature, 5 folds": "histogram boosting, temperature, 5 folds",
+    "CatBoost itself": "CatBoost, 200 trees",
+    "vennforest, CatBoost": "vennforest, CatBoost of 200 trees, 5 folds",
+    "LightGBM, early stopping, temperature": "LightGBM, stopped early, temperature",
     "venn-abers, held out": "venn-abers, a third held out",
     "MAPIE, Venn-Abers, held out": "MAPIE, a third held out",
     "calibrated-explanations, held out": "calibrated-explanations, a third held out",
@@ -416,10 +419,12 @@ TABLES = {
     "README.md": [
         package_table(
             [
-                "vennforest, default", "venn-abers, out of bag by hand",
+                "vennforest, default", "vennforest, CatBoost", "CatBoost itself",
+                "venn-abers, out of bag by hand",
                 "scikit-learn, temperature, 5 folds", "scikit-learn, sigmoid, 5 folds",
                 "scikit-learn, boosting, temperature, 5 folds", "MAPIE, Venn-Abers, held out",
                 "probmetrics, sms, out of bag by hand", "the forest itself",
+                "LightGBM, early stopping, temperature",
             ]
         ),
         speed_table(),
