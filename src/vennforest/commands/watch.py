@@ -74,9 +74,11 @@ def run_watch(options: Watch) -> None:
             else:
                 monitor, new = _watch_rows(options, table, model, header)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
-            found = watch_rows(monitor, replace(new, y=y, times=times), notes)
-        sentences, command = verdict(found), shlex.join(["vennforest", *sys.argv[1:]])
-        page = render_findings(found, sentences, command, options.data.name, options.target or "")
+            findings = watch_rows(monitor, replace(new, y=y, times=times), notes)
+        sentences, command = verdict(findings), shlex.join(["vennforest", *sys.argv[1:]])
+        page = render_findings(
+            findings, sentences, command, options.data.name, options.target or ""
+        )
         write_text(options.output, page)
         if options.keep is not None:
             write_model(monitor, options.keep, header)
@@ -84,11 +86,11 @@ def run_watch(options: Watch) -> None:
         say(f"Note: {note}")
     if options.as_json:
         origin = {"version": __version__, "command": command, "inputs": inputs_of(options)}
-        print_json({**origin, **found.summary(sentences), "report": shown_path(options.output)})
+        print_json({**origin, **findings.summary(sentences), "report": shown_path(options.output)})
     else:
         for sentence in sentences:
             show(sentence)
-    if options.fail_on and found.alarm:
+    if options.fail_on and findings.alarm:
         raise typer.Exit(1)
 
 

@@ -113,7 +113,7 @@ def to_onnx(
         ]
     outputs_of_folds = []
     for fold, calibrator in zip(model._state.folds, model._state.calibrators, strict=True):
-        scores = _fold_scores(graph, fold, model.votes, inputs)
+        scores = _add_fold_scores(graph, fold, model.votes, inputs)
         with refused_as(REFUSAL):
             formulas = _fold_formulas(model, calibrator, confidence)
         outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores))
@@ -123,7 +123,7 @@ def to_onnx(
 # --- scores --------------------------------------------------------------------------------------
 
 
-def _fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Any]) -> str:
+def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Any]) -> str:
     """Add the model of a fold; return the name of its scores (n,) or (n, k)."""
     estimator = _without_frozen(fold.model)
     if isinstance(estimator, BlendedModel):

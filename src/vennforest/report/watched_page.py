@@ -32,51 +32,51 @@ SET_PRIOR = "set the new class frequencies (with_prior) if rows of a class are a
 LOOK_AT_COLUMNS = "look at the columns that moved for a broken or redefined source"
 
 
-def verdict(found: Findings) -> list[str]:
+def verdict(findings: Findings) -> list[str]:
     """Return the findings in sentences."""
-    n = f"{found.rows:,}{' labelled' if found.monitor.watch == 'labels' else ''} rows"
-    if not found.rows:
-        return ["Nothing was watched: no row of this table counts yet.", *_left_out(found)]
-    expected = [*_left_out(found), *_shifted(found), *_expected(found)]
-    top = rounded_down(found.max_evidence)
-    if not found.alarm:
+    n = f"{findings.rows:,}{' labelled' if findings.monitor.watch == 'labels' else ''} rows"
+    if not findings.rows:
+        return ["Nothing was watched: no row of this table counts yet.", *_left_out(findings)]
+    expected = [*_left_out(findings), *_shifted(findings), *_expected(findings)]
+    top = rounded_down(findings.max_evidence)
+    if not findings.alarm:
         chance = f"up to 1 of {top} streams" if top != "1" else "any stream"
         return [
             f"No alarm in {n}: so much of a difference would be seen by chance in {chance}, "
-            f"and an alarm needs 1 of {rounded_down(found.monitor.threshold_)} streams. Small and "
+            f"and an alarm needs 1 of {rounded_down(findings.monitor.threshold_)} streams. Small and "
             "recent changes take more rows to be seen.",
             *expected,
         ]
-    first = found.changes[0]
-    is_later = found.alarm_row is not None and first["since"] > found.alarm_row
-    when = ", before this table" * found.began_earlier + ", after that" * is_later
-    meaning, advice = _meaning(found.kinds, found.monitor.watch)
+    first = findings.changes[0]
+    is_later = findings.alarm_row is not None and first["since"] > findings.alarm_row
+    when = ", before this table" * findings.began_earlier + ", after that" * is_later
+    meaning, advice = _meaning(findings.kinds, findings.monitor.watch)
     return [
         f"The data has changed: the chance of this if nothing had changed is less than 1 in {top}.",
-        f"The alarm was raised at {found.alarm_at} of {n}; the largest change seems to have "
+        f"The alarm was raised at {findings.alarm_at} of {n}; the largest change seems to have "
         f"begun near {first['began']}{when}.",
         f"{meaning} Best explained by: {first['description']} (of {first['label']!r}).",
-        _moved_columns(found),
-        *filter(None, [found.observed]),
+        _moved_columns(findings),
+        *filter(None, [findings.observed]),
         *expected,
         f"What to do: {advice}",
     ]
 
 
-def _left_out(found: Findings) -> list[str]:
+def _left_out(findings: Findings) -> list[str]:
     """Return a sentence on the rows of the table that are not counted, if there are any."""
-    n_read, *numbers = found.counts.values()
+    n_read, *numbers = findings.counts.values()
     if numbers[0] == n_read:
         return []
-    names = [name for name in found.counts if name != "read"]
+    names = [name for name in findings.counts if name != "read"]
     parts = [f"{n:,} {name}" for n, name in zip(numbers, names, strict=True) if n or not n_read]
     return [f"Of {n_read:,} rows read: {', '.join(parts)}."]
 
 
-def _moved_columns(found: Findings) -> str:
+def _moved_columns(findings: Findings) -> str:
     """Return a sentence on the columns that moved at the change."""
-    moved = [change.name for change in found.columns if change.p_value <= MAX_P_VALUE]
-    if not found.columns:
+    moved = [change.name for change in findings.columns if change.p_value <= MAX_P_VALUE]
+    if not findings.columns:
         return (
             f"Columns are not compared: fewer than {MIN_ROWS_A_SIDE} rows of this table are on one "
             "side of the change."
@@ -86,26 +86,28 @@ def _moved_columns(found: Findings) -> str:
     return f"Columns that moved then: {listed(moved, 5)}."
 
 
-def _shifted(found: Findings) -> list[str]:
+def _shifted(findings: Findings) -> list[str]:
     """Return a sentence on the columns that differ from the reference, if there is one."""
-    if not found.reference:
+    if not findings.reference:
         return []
-    moved = [change for change in found.shifted if change.p_value <= MAX_P_VALUE]
+    moved = [change for change in findings.shifted if change.p_value <= MAX_P_VALUE]
     names = [f"{change.name!r} ({change.before}, now {change.after})" for change in moved]
     return [
-        f"{len(moved)} of {len(found.shifted)} columns differ from {found.reference!r} by more "
+        f"{len(moved)} of {len(findings.shifted)} columns differ from {findings.reference!r} by more "
         f"than chance would{': ' if moved else ''}{listed(names, 3, str)}."
     ]
 
 
-def _expected(found: Findings) -> list[str]:
+def _expected(findings: Findings) -> list[str]:
     """Return a sentence on the expected accuracy, if it was estimated."""
-    if found.expected is None:
+    if findings.expected is None:
         return []
-    if found.expected["reason"]:
-        return [f"The performance is not estimated: {found.expected['reason']}."]
-    corrected = ", corrected for how frequent each kind of row is" if found.reference else ""
-    return [f"Expected accuracy of these rows{corrected}: {interval(found.expected['accuracy'])}."]
+    if findings.expected["reason"]:
+        return [f"The performance is not estimated: {findings.expected['reason']}."]
+    corrected = ", corrected for how frequent each kind of row is" if findings.reference else ""
+    return [
+        f"Expected accuracy of these rows{corrected}: {interval(findings.expected['accuracy'])}."
+    ]
 
 
 def _meaning(kinds: list[str], watch: str) -> tuple[str, str]:
@@ -146,10 +148,10 @@ def interval(ends: list[float]) -> str:
 
 
 def render_findings(
-    found: Findings, sentences: list[str], command: str, name: str, target: str
+    findings: Findings, sentences: list[str], command: str, name: str, target: str
 ) -> str:
     """Return the page; ``name`` is that of the table, and ``target`` of its labels, or ""."""
-    parts = [part for part in found.over_time if not part["reason"]]
+    parts = [part for part in findings.over_time if not part["reason"]]
     over_time = ""
     if len(parts) > 1:
         over_time = figures.over_periods(
@@ -157,13 +159,13 @@ def render_findings(
             [part["name"] for part in parts],
             np.array([part["accuracy"] for part in parts]),
             "Expected accuracy",
-            f"Expected accuracy by {found.period}, with intervals",
+            f"Expected accuracy by {findings.period}, with intervals",
         )
-    curve, level = np.maximum(found.curve, 1e-12), found.monitor.threshold_
+    curve, level = np.maximum(findings.curve, 1e-12), findings.monitor.threshold_
     picture = figures.draw(
         "evidence",
         (9.0, 3.6),
-        lambda ax: figures.paint_evidence(ax, curve, level, found.began, found.times),
+        lambda ax: figures.paint_evidence(ax, curve, level, findings.began, findings.times),
         "Evidence of a change over the rows of the stream, on a logarithmic scale",
     )
     return render_page(
@@ -171,11 +173,11 @@ def render_findings(
         command,
         picture=picture,
         over_time=over_time,
-        result=found,
+        result=findings,
         sentences=sentences,
         name=name,
         target=target,
-        chance=rounded_down(found.max_evidence),
+        chance=rounded_down(findings.max_evidence),
         interval=interval,
         metrics=METRICS,
         max_columns=MAX_COLUMNS,
