@@ -43,8 +43,8 @@ def verdict(findings: Findings) -> list[str]:
         chance = f"up to 1 of {top} streams" if top != "1" else "any stream"
         return [
             f"No alarm in {n}: so much of a difference would be seen by chance in {chance}, "
-            f"and an alarm needs 1 of {rounded_down(findings.monitor.threshold_)} streams. Small and "
-            "recent changes take more rows to be seen.",
+            f"and an alarm needs 1 of {rounded_down(findings.monitor.threshold_)} streams. Small "
+            "and recent changes take more rows to be seen.",
             *expected,
         ]
     first = findings.changes[0]
@@ -93,8 +93,8 @@ def _shifted(findings: Findings) -> list[str]:
     moved = [change for change in findings.shifted if change.p_value <= MAX_P_VALUE]
     names = [f"{change.name!r} ({change.before}, now {change.after})" for change in moved]
     return [
-        f"{len(moved)} of {len(findings.shifted)} columns differ from {findings.reference!r} by more "
-        f"than chance would{': ' if moved else ''}{listed(names, 3, str)}."
+        f"{len(moved)} of {len(findings.shifted)} columns differ from {findings.reference!r} by "
+        f"more than chance would{': ' if moved else ''}{listed(names, 3, str)}."
     ]
 
 
