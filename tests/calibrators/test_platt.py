@@ -157,3 +157,17 @@ def test_percentages_are_pointed_out():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.fit(scores, y)
+
+
+@pytest.mark.parametrize("mask", [-1e9, -1e4, float(np.finfo(np.float32).min)])
+def test_finite_masks_of_logits_count_as_minus_infinity(mask):
+    rng = np.random.default_rng(4)
+    logits, is_masked = rng.normal(size=(600, 3)), rng.random((600, 3)) < 0.2
+    is_masked[np.arange(600), logits.argmax(axis=1)] = False
+    y = np.where(is_masked, -np.inf, logits + rng.gumbel(size=(600, 3))).argmax(axis=1)
+    with pytest.warns(CalibrationWarning, match="scores of -745.* far from all others"):
+        p, q = (
+            PlattScaling(on="logit").fit(scores, y).predict_proba(scores)
+            for scores in (np.where(is_masked, value, logits) for value in (-np.inf, mask))
+        )
+    assert_allclose(p, q, atol=1e-4)

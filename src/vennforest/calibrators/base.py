@@ -45,6 +45,7 @@ from vennforest.calibrators.formula import (
 from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.prior import ShiftedPrior, shift_probabilities
 from vennforest.scores import (
+    ZERO_LOGIT,
     On,
     ReadScores,
     ScoreKind,
@@ -392,8 +393,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             return score
         if not is_of_classes:
             return score.logistic() if self._reads == "probability" else score
-        of_classes = softmax if self._reads == "probability" else log_odds_of_classes
-        return of_classes(score)
+        if self._reads == "probability":
+            return softmax(score)
+        odds = log_odds_of_classes(score)
+        # A mask such as -1e9 is a probability of 0, as -inf is, and must not bend a curve.
+        return odds.clip(ZERO_LOGIT, -ZERO_LOGIT) if self._reads == "log-odds" else odds
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
