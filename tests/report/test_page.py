@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
-from vennforest.report import check
+from vennforest.report import check, figures
 from vennforest.report.page import LEVELS, SUBGROUPS, THRESHOLDS, render, table
 from vennforest.report.section import Section
 
@@ -115,6 +116,24 @@ def test_many_classes_are_drawn_in_part(monkeypatch, draw_only):
     html = render(check(y, np.random.default_rng(0).dirichlet(np.ones(4), 240)))
     assert "the 2 most frequent of 4 classes" in html
     assert html.count('alt="Calibration of class') == 2
+
+
+def test_a_method_has_one_colour_in_all_pictures(monkeypatch):
+    y = np.repeat(np.arange(3), 60)
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 180)
+    evaluation = check(y, {"worse": p, "better": (p + np.eye(3)[y]) / 2})
+    paints = [figures.pictures(evaluation)["calibration"].paint]
+    monkeypatch.setattr(figures, "draw", lambda name, size, paint, alt: paints.append(paint))
+    figures.classes(evaluation.comparison, evaluation.source)
+    colours = []
+    for paint in paints:
+        ax = Figure().subplots()
+        paint(ax)
+        handles, labels = ax.get_legend_handles_labels()
+        lines = zip(labels, handles, strict=True)
+        colours.append({label.splitlines()[0]: line.get_color() for label, line in lines})
+    assert len(colours) == 4 and all(other == colours[0] for other in colours)
+    assert colours[0]["“better”"] != colours[0]["“worse”"]
 
 
 def test_rare_events_are_told_apart(draw_only):

@@ -27,7 +27,6 @@ from vennforest.metrics.losses import (
 )
 from vennforest.report.measures import (
     BASELINE,
-    RAW,
     Event,
     Measures,
     MethodEstimates,
@@ -155,11 +154,6 @@ class Comparison:
     def best(self) -> Measures:
         """Measures of the recommended method."""
         return self.measures[self.method]
-
-    @property
-    def raw_and_best(self) -> list[str]:
-        """The raw model, if it is among the methods, and the recommended method."""
-        return [m for m in dict.fromkeys([RAW, self.method]) if m in self.measures]
 
     def event(self) -> Event:
         """Return the event by the recommended method."""

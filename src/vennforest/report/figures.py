@@ -23,7 +23,7 @@ from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve,
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
-from vennforest.report.words import shown_methods
+from vennforest.report.words import Source, shown_methods
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -251,14 +251,13 @@ def _curve(comparison: Comparison, method: str, **options: Any) -> ReliabilityCu
     return reliability_curve(groups=predictions.groups, **options)
 
 
-def classes(comparison: Comparison, names: dict[str, str]) -> dict[str, str]:
-    """Return a diagram of each of the most frequent classes, by raw and recommended method."""
+def classes(comparison: Comparison, source: Source) -> dict[str, str]:
+    """Return a diagram of each frequent class, by the methods of the first picture."""
+    methods = shown_methods(comparison, source)
     labels, codes = comparison.predictions.classes, comparison.predictions.codes
 
     def paint(ax: Any, j: int) -> None:
-        curves = {
-            names[m]: _curve(comparison, m, pos_label=labels[j]) for m in comparison.raw_and_best
-        }
+        curves = {source.names[m]: _curve(comparison, m, pos_label=labels[j]) for m in methods}
         ReliabilityDisplay(curves).plot(ax=ax, statistics=False, histogram=False, title="")
         ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 

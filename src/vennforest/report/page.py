@@ -183,7 +183,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             [numbers.percent(t) + " (your costs)" * (t == tie) for t in thresholds.index],
         ),
         classes=table(evaluation.classes, CLASSES, evaluation.classes.index),
-        class_diagrams={} if is_binary else figures.classes(comparison, names),
+        class_diagrams={} if is_binary else figures.classes(comparison, evaluation.source),
         costs=None if costs is None else _costs_table(evaluation),
         subgroups=[] if evaluation.subgroups is None else _subgroups(evaluation),
         sections=[(section, *_rendered(section)) for section in evaluation.sections],
