@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import sklearn
+from packaging.version import Version
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -41,6 +43,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators import BetaCalibration
+
+DRAWN_BY_WEIGHT = Version(sklearn.__version__) >= Version("1.9")
+"""Whether forests draw bootstrap rows by their weight."""
 
 
 @dataclass(frozen=True)
@@ -549,7 +554,9 @@ RIGHT = [
         "class weights, balanced bags or samplers, for a rare class",
         "",
         {
-            "weights": chosen(fitting(forest(class_weight="balanced"), rare), "cv"),
+            "weights": chosen(
+                fitting(forest(class_weight="balanced"), rare), "cv" if DRAWN_BY_WEIGHT else "oob"
+            ),
             "weights of bags": rare_mean(forest(class_weight="balanced_subsample")),
             "imbalanced-learn's forest": balanced_forest,
             "imbalanced-learn's samplers": lambda rng: rare_mean(resampled(rng))(rng),

@@ -10,11 +10,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
-from packaging.version import Version
 
 from hazards.audits import FOUND, nearly_doubled
-from hazards.table import REFUSED, RIGHT, WARNED, Hazard, coin, doubled, one_class, spelled
+from hazards.table import (
+    DRAWN_BY_WEIGHT,
+    REFUSED,
+    RIGHT,
+    WARNED,
+    Hazard,
+    coin,
+    doubled,
+    one_class,
+    spelled,
+)
 
 QUICK = ("--folds", 2, "--trees", 10, "--methods", "platt", "--jobs", 1)
 QUICK += ("--estimator", "mixed-forest")  # beside no others
@@ -92,7 +100,6 @@ HAZARDS = {
     "found": FOUND,
     "right": RIGHT,
 }
-DRAWN_BY_WEIGHT = Version(sklearn.__version__) >= Version("1.9")
 PAGE = Path(__file__).parents[2] / "docs" / "hazards.md"
 TITLES = {
     "refused": "gives an error",
