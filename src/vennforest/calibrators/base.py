@@ -197,12 +197,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             return
         values = np.unique(x[far, np.abs(x[far]).argmax(axis=1)]).tolist()
         effect = f"whose probabilities they change by {mean_change:.2g} on average"
+        way_out = (
+            "leave out these examples if such numbers stand for missing values, else limit their "
+            "scores"
+        )
+        if self.on_ == "logit" and x.shape[1] > 1:
+            way_out += ". Masked classes do not change TemperatureScaling"
         warn(
             f"{total[far].sum():,.6g} of {counts.total:,.6g} examples have scores of "
             f"{listed(values, 3, '{:g}'.format)}, far from all others ({others.scores.min():g} to "
             f"{others.scores.max():g}), "
-            f"{'which alone are read as probabilities' if hides_kind else effect}: leave out these "
-            "examples if such numbers stand for missing values, else limit their scores"
+            f"{'which alone are read as probabilities' if hides_kind else effect}: {way_out}"
         )
 
     def _fit_checked(
