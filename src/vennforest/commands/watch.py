@@ -36,7 +36,7 @@ from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import NewRows, watch_rows
-from vennforest.report.watched_page import render_findings, verdict
+from vennforest.report.watched_page import render_findings, sentences_of
 from vennforest.tables.files import find_name
 
 
@@ -75,7 +75,7 @@ def run_watch(options: Watch) -> None:
                 monitor, new = _watch_rows(options, table, model, header)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
             findings = watch_rows(monitor, replace(new, y=y, times=times), notes)
-        sentences, command = verdict(findings), shlex.join(["vennforest", *sys.argv[1:]])
+        sentences, command = sentences_of(findings), shlex.join(["vennforest", *sys.argv[1:]])
         page = render_findings(
             findings, sentences, command, options.data.name, options.target or ""
         )

@@ -179,8 +179,7 @@ def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
     if hasattr(model, "predict_multiprobability"):
         bounds = model.predict_multiprobability(X).widen(p)
     if hasattr(model, "predict_confidence"):
-        intervals = model.predict_confidence(X).widen(p)
-        confidence = Multiprobability(intervals.lower, intervals.upper, intervals.classes)
+        confidence = model.predict_confidence(X).widen(p)
     method = getattr(model, "method", None)
     key = method if isinstance(method, str) and method in METHOD_NAMES else "model"
     estimates = {"model" if key == RAW else key: MethodEstimates(p, bounds, confidence)}

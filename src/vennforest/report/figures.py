@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from vennforest._files import write_text, written_whole
 from vennforest._messages import needed
 from vennforest._validation import FloatArray
-from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
@@ -224,14 +223,11 @@ def _intervals(comparison: Comparison, name: str) -> Picture:
     predictions = comparison.predictions
     estimates = predictions.estimates[comparison.method]
     assert estimates.bounds is not None
-    confidence = None
-    if (ends := estimates.confidence) is not None:
-        confidence = ConfidenceIntervals(ends.lower, ends.upper, ends.classes, level=0.95)
     curve = interval_curve(
         predictions.classes[predictions.codes],
         estimates.bounds,
         p=estimates.p,
-        confidence=confidence,
+        confidence=estimates.confidence,
         pos_label=predictions.label,
     )
     columns = {"rank": curve.x, "probability": curve.p, "lower": curve.low, "upper": curve.high}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import (
     auc_interval,
     calibration_error,
@@ -69,7 +70,7 @@ class MethodEstimates:
 
     p: FloatArray
     bounds: Multiprobability | None = None
-    confidence: Multiprobability | None = None
+    confidence: ConfidenceIntervals | None = None
     seconds: float = 0.0
 
 

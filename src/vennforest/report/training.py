@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -162,9 +163,7 @@ def _predicted(
             continue
         recalibrated = model if method == model.method else model.recalibrate(method)
         bounds, p = predict_scores(recalibrated._state, scored, codes)
-        wide = intervals.widen(p)
-        confidence = Multiprobability(wide.lower, wide.upper, wide.classes)
-        estimates[method] = MethodEstimates(p, bounds, confidence)
+        estimates[method] = MethodEstimates(p, bounds, intervals.widen(p))
     return estimates
 
 
@@ -191,6 +190,8 @@ def pool_folds(
     return MethodEstimates(
         p[rows],
         None if bounds is None else Multiprobability(lower[rows], upper[rows], classes),
-        None if confidence is None else Multiprobability(low[rows], high[rows], classes),
+        None
+        if confidence is None
+        else replace(confidence, lower=low[rows], upper=high[rows], classes=classes, widened=None),
         sum(estimates.seconds for _, _, estimates in parts),
     )

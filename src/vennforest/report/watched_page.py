@@ -32,7 +32,7 @@ SET_PRIOR = "set the new class frequencies (with_prior) if rows of a class are a
 LOOK_AT_COLUMNS = "look at the columns that moved for a broken or redefined source"
 
 
-def verdict(findings: Findings) -> list[str]:
+def sentences_of(findings: Findings) -> list[str]:
     """Return the findings in sentences."""
     n = f"{findings.rows:,}{' labelled' if findings.monitor.watch == 'labels' else ''} rows"
     if not findings.rows:
