@@ -245,11 +245,8 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(values != values)
 
 
-def group_names(groups: Any, name: str = "groups") -> NDArray[Any]:
-    """Return the name of each row's group as text or None where it is missing, objects (n,).
-
-    Text stands as it is written, without white space around it: "01" and "1" are two groups. Text
-    of white space alone is missing, and whole numbers have no fraction.
+def group_cells(groups: Any, name: str = "groups") -> tuple[list[Any], NDArray[np.bool_]]:
+    """Return the groups of the rows that have one, text or others, and a mask (n,) of these rows.
 
     Raises
     ------
@@ -265,14 +262,24 @@ def group_names(groups: Any, name: str = "groups") -> NDArray[Any]:
     if values.dtype.kind in "SM":
         values = values.astype(str)
     cells = values[present].tolist()
-    is_text = {isinstance(cell, str) for cell in cells}
-    if len(is_text) > 1:
+    if len({isinstance(cell, str) for cell in cells}) > 1:
         wrong = next(cell for cell in cells if not isinstance(cell, str))
         raise InputError(
             f"{name} must be text or numbers, got both, such as {wrong!r} among text: turn all "
             "into text"
         )
-    names = np.full(len(values), None, object)
+    return cells, present
+
+
+def group_names(groups: Any, name: str = "groups") -> NDArray[Any]:
+    """Return the name of each row's group as text or None where it is missing, objects (n,).
+
+    Text stands as it is written, without white space around it: "01" and "1" are two groups. Text
+    of white space alone is missing, and whole numbers have no fraction. For errors see
+    `group_cells`.
+    """
+    cells, present = group_cells(groups, name)
+    names = np.full(len(present), None, object)
     names[present] = [text_of_label(cell).strip() or None for cell in cells]
     return names
 
@@ -282,24 +289,24 @@ def has_leading_zeros(names: Iterable[str]) -> bool:
     return re.search(r"(?:\A|\0)\s*[-+]?0\d", "\0".join(names)) is not None
 
 
-def encode_groups(groups: Any, X: Any, name: str = "groups") -> IntArray | None:
+def encode_groups(groups: Any, X: Any) -> IntArray | None:
     """Return the code of the group of each row of X, (n,), None without groups; see `group_names`.
 
     Missing groups are refused.
     """
     if groups is None:
         return None
-    check_order(X, **{name: groups})
+    check_order(X, groups=groups)
     dtype = getattr(groups, "dtype", None)
     is_code = isinstance(dtype, np.dtype) and dtype.kind in "iu"  # nullable ones may be missing
-    names, n = np.asarray(groups) if is_code else group_names(groups, name), count_rows(X)
+    names, n = np.asarray(groups) if is_code else group_names(groups), count_rows(X)
     if names.shape != (n,):
-        raise InputError(f"{name} must have shape ({n},), got {names.shape}")
+        raise InputError(f"groups must have shape ({n},), got {names.shape}")
     if not is_code:
         missing = is_missing(names)
         if missing.any():
             raise InputError(
-                f"{name} must name a group for every row, got none in row "
+                "groups must name a group for every row, got none in row "
                 f"{int(missing.argmax())} (counted from 0): give such rows a group each"
             )
         names = names.astype(str)

@@ -18,8 +18,8 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_increasing,
+    group_cells,
     is_frame,
-    is_missing,
     require,
 )
 
@@ -200,17 +200,12 @@ def _group_labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.boo
     if labels.dtype.kind in "biuf":
         numbers = labels.astype(np.float64)
         return numbers, np.isnan(numbers)
-    missing = is_missing(labels)
-    present = labels[~missing]
-    cells = present.tolist() if labels.dtype.kind == "O" else present.astype(str).tolist()
-    kinds = {isinstance(cell, int | float | np.number | np.bool_) for cell in cells}
-    if len(kinds) > 1:
-        raise InputError("by must give numbers or text, got both: turn all labels into text")
-    as_text = kinds != {True}
-    values = np.array(cells, str if as_text else np.float64)
-    all_rows = np.full(n, "" if as_text else np.nan, values.dtype)
-    all_rows[~missing] = values
-    return all_rows, missing
+    cells, present = group_cells(labels, "by")
+    are_numbers = cells and all(isinstance(c, int | float | np.number | np.bool_) for c in cells)
+    values = np.array(cells, np.float64 if are_numbers else str)
+    all_rows = np.full(n, np.nan if are_numbers else "", values.dtype)
+    all_rows[present] = values
+    return all_rows, ~present
 
 
 def _number_in(cell: str) -> float:

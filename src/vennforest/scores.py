@@ -151,7 +151,7 @@ def columns(x: FloatArray, k: int) -> FloatArray:
 
 
 def read_scores(
-    scores: ArrayLike, k: int, on: On = "auto", *, on_log_odds: bool = False, name: str = "scores"
+    scores: ArrayLike, k: int, on: On = "auto", *, on_log_odds: bool = False
 ) -> ReadScores:
     """Return checked scores for k classes, and their kind.
 
@@ -165,8 +165,6 @@ def read_scores(
         The kind where it is known, as it is of new scores: every row is then read alone.
     on_log_odds : bool
         Whether one column in [0, 1] is of probabilities, for maps on log-odds.
-    name : str
-        The name of the argument in errors.
 
     Raises
     ------
@@ -176,20 +174,20 @@ def read_scores(
         If the kind is in doubt, or there are too few columns.
     """
     check_option(on, On, "on")
-    array = as_numbers(scores, name)
+    array = as_numbers(scores)
     columns(array, k)  # refuses other shapes
     is_table = array.ndim == 2 and array.shape[1] > 1
     kind: ScoreKind
     if on != "auto":
         kind = on
     elif is_table:
-        kind = _kind_of_columns(array, name)
+        kind = _kind_of_columns(array)
     else:
-        array = check_finite(array, name)
+        array = check_finite(array)
         kind = "probability" if on_log_odds and not is_outside(array).any() else "score"
-    array = check_finite(array, name, lowest=kind == "logit")
+    array = check_finite(array, lowest=kind == "logit")
     if kind == "probability":
-        array = read_probabilities(array, name)
+        array = read_probabilities(array)
     if is_table and kind == "logit" and k == 2:
         with np.errstate(over="ignore"):
             array = np.nan_to_num(array[:, 1] - array[:, 0])
@@ -255,17 +253,17 @@ def sums_to_one(p: FloatArray, total: FloatArray | None = None) -> NDArray[np.bo
     return is_one
 
 
-def _kind_of_columns(array: FloatArray, name: str) -> ScoreKind:
+def _kind_of_columns(array: FloatArray) -> ScoreKind:
     """Return the kind of calibration scores (n, k) in two columns or more."""
     if not np.isfinite(array).all():
-        check_finite(array, name, lowest=True)
+        check_finite(array, lowest=True)
         return "logit"
     total = array.sum(axis=1)
     k = array.shape[1]
     if is_outside(array).any():
         if (array >= 0).all() and (np.abs(total - 100) <= k / 2).all():
             raise InputError(
-                f"{name} must be probabilities, scores or logits, got rows that sum to 100, as "
+                "scores must be probabilities, scores or logits, got rows that sum to 100, as "
                 "percentages do: divide by 100"
             )
         return "logit"
@@ -273,7 +271,7 @@ def _kind_of_columns(array: FloatArray, name: str) -> ScoreKind:
     if wrong.any():
         row = int(wrong.argmax())
         raise ScoreError(
-            f"{name} must have rows that sum to 1, or values outside [0, 1] as logits have",
+            "scores must have rows that sum to 1, or values outside [0, 1] as logits have",
             f"a sum of {total[row]:.6g}",
             row,
             None,

@@ -123,13 +123,9 @@ class PooledCalibration(ProbabilityCalibrator):
 
     def _pooled(self, p: Term) -> Term:
         """Return the weighted mean of the members' probabilities."""
-        members = [w * self.members_[name]._formula(p) for name, w in self._weighted()]
-        return reduce(Term.__add__, members)
-
-    def _weighted(self) -> list[tuple[str, float]]:
-        """Return the names of the members with their weights, which sum to 1."""
         total = sum(self.weights_.values())
-        return [(name, weight / total) for name, weight in self.weights_.items()]
+        members = [w / total * self.members_[name]._formula(p) for name, w in self.weights_.items()]
+        return reduce(Term.__add__, members)
 
     def _map_formula(self, p: Term) -> Term:
         pooled = self._pooled(p)

@@ -118,10 +118,6 @@ def run_calibrate(options: Calibrate) -> None:
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _score_text(columns: ClassColumns) -> str:
-    return ("1 minus " if columns.of_first else "") + repr(columns.names[-1])
-
-
 def _check_class_of_score(options: Calibrate, columns: ClassColumns) -> None:
     """Raise an error for a score that is reversed twice, by its name and by ``--increasing``."""
     if columns.of_first and options.increasing == "no":
@@ -176,7 +172,8 @@ def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool)
             way_out = f"name it --score '{second}=COLUMN' if it is a score of {second!r}"
         elif is_update:
             way_out = f"name the column of the probability of {second!r}, or leave --update out"
+        score = f"{'1 minus ' * rows.columns.of_first}{rows.columns.names[-1]!r}"
         raise InputError(
-            f"the scores {_score_text(rows.columns)} are lower for {second!r} than for {first!r} "
+            f"the scores {score} are lower for {second!r} than for {first!r} "
             f"(area under the ROC curve {area:.3f}): {way_out}"
         )

@@ -75,7 +75,7 @@ def calibrate(
         If a column is missing or not numeric, or a score is not finite. The message names the
         partition.
     """
-    run = partial(_run, frame)
+    run = partial(_dask_results, frame)
     options = (method, weight, classes, increasing, missing_scores)
     return calibrate_partitions(run, score, target, *options)
 
@@ -124,7 +124,7 @@ def predict(
     meta = _with_index(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(predictor)
     parts = [
-        dask.delayed(_predict)(shipped, part, number)
+        dask.delayed(_predict_in_dask)(shipped, part, number)
         for number, part in enumerate(frame.to_delayed())
     ]
     return dd.from_delayed(parts, meta=meta, divisions=frame.divisions, verify_meta=False)
@@ -175,17 +175,18 @@ def fit(
     """
     if features is None:
         features = [str(name) for name in _check_frame(frame).columns if name != target]
-    return fit_partitions(model, partial(_run, frame), features, target)
+    return fit_partitions(model, partial(_dask_results, frame), features, target)
 
 
-def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
+def _dask_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
     """Run a task on some columns of every partition, and return the results by number."""
     dask = _dask()
     for name in columns:
         find_name(_check_frame(frame).columns, name, where=" in the data frame")
     shipped = dask.delayed(task)
     parts = frame[list(dict.fromkeys(columns))].to_delayed()
-    results = dask.compute(*(dask.delayed(_run_part)(shipped, p, n) for n, p in enumerate(parts)))
+    run = dask.delayed(_run_in_dask)
+    results = dask.compute(*(run(shipped, part, number) for number, part in enumerate(parts)))
     return dict(enumerate(results))
 
 
@@ -195,11 +196,11 @@ def _check_frame(frame: Any) -> Any:
     return frame
 
 
-def _run_part(task: Task, part: pd.DataFrame, number: int) -> Any:
+def _run_in_dask(task: Task, part: pd.DataFrame, number: int) -> Any:
     return run_task(task, _batches(part), number)
 
 
-def _predict(predictor: BatchPredictor, part: pd.DataFrame, number: int) -> pd.DataFrame:
+def _predict_in_dask(predictor: BatchPredictor, part: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the predictions for a partition, with the index of the partition."""
     batches = list(predictor(_batches(part), f"partition {number}"))
     table = pa.Table.from_batches(batches, predictor.schema)

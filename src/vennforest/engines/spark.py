@@ -34,7 +34,7 @@ def calibrate(frame: Any, *, score: ScoreNames, target: str, **options: Any) -> 
     Only counts leave the partitions. Arguments, result and errors are those of
     `vennforest.engines.dask.calibrate`; ``frame`` is a ``pyspark.sql.DataFrame``.
     """
-    return calibrate_partitions(partial(_run, frame), score, target, **options)
+    return calibrate_partitions(partial(_spark_results, frame), score, target, **options)
 
 
 def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **options: Any) -> Any:
@@ -50,7 +50,7 @@ def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **o
     predictor = BatchPredictor(model, schema, carried=carried, **options)
     rows = _select(frame, [*predictor.columns, *carried])
     return rows.mapInArrow(
-        partial(_predict, _packed_bytes(predictor)), from_arrow_schema(predictor.schema)
+        partial(_predict_in_spark, _packed_bytes(predictor)), from_arrow_schema(predictor.schema)
     )
 
 
@@ -67,17 +67,17 @@ def fit(
     """
     if features is None:
         features = [name for name in _arrow_schema(frame).names if name != target]
-    return fit_partitions(model, partial(_run, frame), features, target)
+    return fit_partitions(model, partial(_spark_results, frame), features, target)
 
 
-def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
+def _spark_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
     """Run a task on some columns of every partition, and return the results by number."""
     names = _arrow_schema(frame).names
     for name in columns:
         find_name(names, name, where=" in the data frame")
     rows = (
         _select(frame, columns)
-        .mapInArrow(partial(_run_part, _packed_bytes(task)), RESULT)
+        .mapInArrow(partial(_run_in_spark, _packed_bytes(task)), RESULT)
         .collect()
     )
     results = {row["number"]: pickle.loads(row["result"]) for row in rows}
@@ -87,7 +87,7 @@ def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
     return results
 
 
-def _run_part(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_in_spark(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the result of a task, or its error: Spark would retry a task that raises one."""
     number = _partition_number()
     try:
@@ -98,7 +98,7 @@ def _run_part(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     yield pa.RecordBatch.from_arrays(columns, names=["number", "result"])
 
 
-def _predict(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _predict_in_spark(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _unpacked(packed)(batches, f"partition {_partition_number()}")
 
 

@@ -147,7 +147,8 @@ def to_sql(
     doubles = _read_columns(of_classes, doubles, calibrator.on_)
     query = _Query(len(doubles))
     codes: dict[str, SqlCode] = write_outputs(formulas, query)
-    outputs = [code for part in codes.values() for code in _as_list(part)]
+    lists = [code if isinstance(code, list) else [code] for code in codes.values()]
+    outputs = [code for part in lists for code in part]
     scores = ", ".join(f"{x} AS {name}" for x, name in zip(doubles, query.scores, strict=True))
     table_name = "vennforest_table"
     while any(table_name in name for name in (*names, *added)):
@@ -229,11 +230,6 @@ def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
                 f"calibrator must have labels that differ without regard to case, got {name!r} "
                 "as a column twice: fit it to other labels"
             )
-
-
-def _as_list(code: SqlCode) -> list[str]:
-    """Return the expressions of all classes, or the only one in a list."""
-    return code if isinstance(code, list) else [code]
 
 
 def quoted(name: str) -> str:
