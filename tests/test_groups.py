@@ -90,7 +90,7 @@ def test_labels_are_the_same_in_every_kind_of_table():
         (0, np.arange(8.0)[:, None], "few groups, got 8 groups of 8 rows"),
         (lambda X: X, np.zeros((4, 2)), "a label for each of 4 rows"),
         (lambda X: X[:, 0] > np.median(X[:, 0]), np.arange(8.0)[:, None], "whatever the other"),
-        (lambda X: np.array([1, "a"], object)[: len(X)], np.zeros((2, 2)), "or text, got both"),
+        (lambda X: np.array([1, "a"], object)[: len(X)], np.zeros((2, 2)), "or numbers, got both"),
     ],
 )
 def test_groups_that_cannot_be_are_refused(by, X, message):
