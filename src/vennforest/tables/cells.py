@@ -160,8 +160,8 @@ def as_arrow(cells: Any, name: str) -> pa.Array | pa.ChunkedArray:
         cells = cells.to_pandas()
     with suppress(pa.ArrowException, OverflowError, TypeError):
         array = pa.array(cells, from_pandas=True)
-        if getattr(array.type, "tz", None) is not None and cells.dtype == object:
-            if len({cell.tzinfo is None for cell in cells.dropna()}) > 1:
+        if pa.types.is_timestamp(array.type) and cells.dtype == object:
+            if len({getattr(cell, "tzinfo", None) is None for cell in cells.dropna()}) > 1:
                 raise InputError(f"column {name!r} must contain {ZONES_OF_ALL}, got both")
         if not isinstance(array.type, pa.BaseExtensionType):
             return array
@@ -374,12 +374,11 @@ class CellColumn:
         if is_text(array.type):
             floats = text_as_floats(array)
             if floats is None:  # among numbers true is 1, as it is in other formats than text
-                words = pc.utf8_lower(pc.utf8_trim_whitespace(array))
-                for word, digit in (("true", "1"), ("false", "0")):
-                    words = pc.replace_substring_regex(words, f"^{word}$", digit)
-                floats = text_as_floats(words)
+                digits = {"true": "1", "false": "0"}
+                array = pa.array([digits.get(word, word) for word in words_of(array)], pa.string())
+                floats = text_as_floats(array)
             if floats is None:
-                parts = (words.slice(row, 1) for row in range(len(words)))
+                parts = (array.slice(row, 1) for row in range(len(array)))
                 self._refuse("numbers", [text_as_floats(part) for part in parts].index(None))
         else:
             floats = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
