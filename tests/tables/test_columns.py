@@ -24,7 +24,6 @@ from vennforest.tables import TableColumns, TableEncoder
 from vennforest.tables.cells import MISSING_MARKERS, CellColumn, number, text_as_floats
 from vennforest.tables.files import read_table
 
-
 NOON = pd.Timestamp("2020-01-01 12:00")
 
 
@@ -53,9 +52,11 @@ def test_durations_are_numbers_of_seconds():
 
 
 @pytest.mark.parametrize("cells", [
-    pd.period_range("2020Q1", periods=3, freq="Q"), pd.period_range("2020-01", periods=3, freq="M"),
+    pd.period_range("2020Q1", periods=3, freq="Q"),
+    pd.period_range("2020-01", periods=3, freq="M"),
     [time(1, 5), time(2, 30, 7), None], [UUID(int=i) for i in range(3)],
-    pd.IntervalIndex.from_breaks(range(4)), [True, False, None], pd.array([2**62, 1, None], "Int64"),
+    pd.IntervalIndex.from_breaks(range(4)), [True, False, None],
+    pd.array([2**62, 1, None], "Int64"),
     pd.Series(pd.date_range("2020-01-01", periods=3, tz="Asia/Tokyo"), dtype=object),
     [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01", tz="Asia/Tokyo"), None],
 ])  # fmt: skip
