@@ -160,9 +160,10 @@ def as_arrow(cells: Any, name: str) -> pa.Array | pa.ChunkedArray:
         cells = cells.to_pandas()
     with suppress(pa.ArrowException, OverflowError, TypeError):
         array = pa.array(cells, from_pandas=True)
-        if pa.types.is_timestamp(array.type) and cells.dtype == object:
-            if len({getattr(cell, "tzinfo", None) is None for cell in cells.dropna()}) > 1:
-                raise InputError(f"column {name!r} must contain {ZONES_OF_ALL}, got both")
+        is_object = pa.types.is_timestamp(array.type) and cells.dtype == object
+        times = cells.dropna() if is_object else ()
+        if len({getattr(cell, "tzinfo", None) is None for cell in times}) > 1:
+            raise InputError(f"column {name!r} must contain {ZONES_OF_ALL}, got both")
         if not isinstance(array.type, pa.BaseExtensionType):
             return array
     pairs = zip(cells.tolist(), cells.isna().tolist(), strict=True)
