@@ -231,3 +231,16 @@ def test_a_tiny_booster_has_the_shapley_values_of_the_definition():
             np.testing.assert_allclose(found.values[i], wanted, rtol=0, atol=1e-5)
             checked += 1
     assert checked > 4
+
+
+@pytest.mark.parametrize("change", [lambda t: t[t.columns[::-1]], lambda t: t[t.columns[:2]]])
+def test_rows_of_other_columns_are_refused_before_trees_are_read(change, monkeypatch):
+    model = fitted()
+    monkeypatch.setattr(shap, "TreeExplainer", None)
+    with pytest.raises(ValueError, match="feature names"):
+        explain(model, change(NEW))
+
+
+def test_other_models_are_refused():
+    with pytest.raises(ValueError, match="must be a CalibratedClassifier"):
+        explain(RandomForestClassifier().fit(X, Y), NEW)

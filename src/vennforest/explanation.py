@@ -10,7 +10,6 @@ from scipy.sparse import issparse
 from scipy.special import expit, logit, softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
@@ -90,10 +89,13 @@ def explain(
     array([0.64, 0.96])
     """
     shap = needed("shap", "explanations")
-    check_is_fitted(model, "classes_")
+    if not isinstance(model, CalibratedClassifier):
+        raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
     fitted = model._state
     if model.votes == "hard":
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
+    # Models refuse rows of other columns; shap reads them by place, beyond the last if need be.
+    scored = scores_of_rows(fitted, X, bounds=False, by_all=interval)
     phi, base, of_logits, rows, names = _explain_scores(shap, fitted, X)
     codes, k = group_codes_of(fitted, X), len(fitted.classes)
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
@@ -116,7 +118,7 @@ def explain(
     moved = _moved_logits if of_logits else _moved_scores
     below, above = ([log_odds_at(near) for near in moved(base, d)] for d in (-NEAR, NEAR))
     explanations, output_names = [], None if k == 2 else fitted.classes.tolist()
-    for i, target in enumerate(log_odds(scores_of_rows(fitted, X, bounds=False, by_all=interval))):
+    for i, target in enumerate(log_odds(scored)):
         middle = np.broadcast_to(at_base[i], target.shape)
         rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
         slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -11,7 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -194,3 +195,34 @@ def test_weights_that_lose_others_are_refused_before_anything_is_trained():
 class Untrainable(GaussianNB):
     def fit(self, X, y, sample_weight=None):
         raise AssertionError("it was trained")
+
+
+def test_arguments_that_fit_would_refuse_are_refused():
+    X, y = np.random.default_rng(3).normal(size=(60, 3)), np.arange(60) % 2
+    table = pd.DataFrame(X, columns=list("abc"))
+    model = CalibratedClassifier(LogisticRegression(), calibrate_on="cv").fit(table, y)
+    for arguments, words in [
+        ((model, table + 1, y.astype(str)), "labels of classes"),
+        ((model, table + 1, np.arange(60) % 3), "labels of classes"),
+        ((model, table[["c", "b", "a"]], y), "feature names"),
+        ((model, table[["a", "b"]], y), "feature names"),
+        ((FrozenEstimator(model.estimators_[0]), table, y + 1), "labels of classes"),
+        ((LogisticRegression(), X[:0], y[:0]), "at least one row"),
+        ((LogisticRegression(), X, 0 * y), "two classes"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            audit(*arguments)
+    with pytest.raises(TypeError, match="must be a classifier"):
+        audit(LinearRegression(), X, y)
+    with pytest.warns(UserWarning, match="y has the index of the rows in another order"):
+        audit(LogisticRegression(), table, pd.Series(y, index=table.index[::-1]))
+
+
+@pytest.mark.parametrize("convert", [lambda t: t.set_axis(["a"] * 4, axis=1), pa.table])
+def test_columns_are_judged_whatever_their_names_and_library(convert):
+    rng = np.random.default_rng(4)
+    y = np.arange(80) % 2
+    table = pd.DataFrame({"a": rng.random(80), "b": rng.random(80), "leak": y, "c": rng.random(80)})
+    assert kinds(LogisticRegression(), convert(table), y) == ["leaking column"]
+    twice = convert(pd.concat([table.drop(columns="leak").assign(d=rng.random(80))] * 2))
+    assert kinds(LogisticRegression(), twice, np.r_[y, y]) == ["copies"]

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     IntArray,
+    check_order,
     check_weights,
     count_rows,
     encode_groups,
@@ -28,9 +31,9 @@ from vennforest.auditing.finding import Finding
 from vennforest.auditing.memory import find_training_rows, is_out_of_bag
 from vennforest.auditing.steps import find_steps_that_see_labels
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.parameters import named_estimators
+from vennforest.classifier.parameters import classes_of_frozen, named_estimators
 from vennforest.metrics.monotonicity import falling_frequency
-from vennforest.sources.checks import features_of
+from vennforest.sources.checks import check_class_examples, features_of
 from vennforest.sources.row_hashes import sketch_rows
 
 
@@ -78,11 +81,15 @@ def audit(
     >>> [finding.kind for finding in findings]
     ['copies']
     """
-    codes, classes = encode_labels(y, n=count_rows(X))
+    check_order(X, y=y, sample_weight=sample_weight, groups=groups)
+    known_classes = _known_classes(model)
+    codes, classes = encode_labels(y, known_classes, count_rows(X, low=1))
     X = X.to_pandas() if hasattr(X, "column_names") else indexable(X)[0]  # of an Arrow table
     labels = classes[codes]
     are_new = _are_new(model, X)
     weight = check_weights(sample_weight, len(labels))
+    if not are_new:
+        check_class_examples(codes, classes, weight, known_classes is not None)
     rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)
     if len(rows) < len(labels):
         X = _safe_indexing(X, rows)
@@ -125,10 +132,23 @@ def _findings(
     yield from find_copies(X, columns, codes, groups)
     if len(y) >= MIN_AUDITED_ROWS:
         names = getattr(X, "columns", range(len(columns)))
-        yield from find_faulty_columns(dict(zip(names, columns, strict=True)), codes, groups)
+        yield from find_faulty_columns(names, columns, codes, groups)
     for member in estimators:
         if isinstance(member, Pipeline):
             yield from find_steps_that_see_labels(member, X, y)
+
+
+def _known_classes(model: Any) -> NDArray[Any] | None:
+    """Return the labels of a model that is trained, else None; refuse what is no classifier."""
+    if isinstance(model, CalibratedClassifier):
+        if hasattr(model, "classes_"):
+            return model.classes_
+        model = model.estimator
+    estimators = named_estimators(model)
+    for estimator in estimators.values():
+        if hasattr(estimator, "__sklearn_tags__") and not is_classifier(estimator):
+            raise TypeError(f"model must be a classifier, got {shown(estimator)}")
+    return classes_of_frozen(estimators)
 
 
 def _are_new(model: Any, X: Any) -> bool:

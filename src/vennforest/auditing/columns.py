@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,12 @@ rows with one ID that have the same label."""
 
 
 def find_faulty_columns(
-    columns: dict[Any, NDArray[Any]], codes: IntArray, groups: IntArray | None
+    names: Iterable[Any], columns: list[NDArray[Any]], codes: IntArray, groups: IntArray | None
 ) -> Iterator[Finding]:
     """Yield a finding for each column that is a repeated ID or predicts the label on its own."""
     rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:MAX_AUDITED_ROWS])
     codes = np.unique(codes[rows], return_inverse=True)[1]
-    for name, column in columns.items():
+    for name, column in zip(names, columns, strict=True):
         column = column[rows]
         if leaks_class(column, codes):
             message = (

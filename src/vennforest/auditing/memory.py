@@ -69,7 +69,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
         return False
     examined, labels = _safe_indexing(X, rows), y[rows]
     half = rng.permutation(len(rows)) < len(rows) // 2
-    index = np.flatnonzero(half)
+    index, p = np.flatnonzero(half), _probabilities_of(model, examined)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -80,9 +80,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
                     if _are_of_training_rows(peaks, of_copy[half], of_copy[~half]):
                         return True
             retrained = clone(model).fit(X, y)
-            p, p_copy, p_retrained = (
-                _probabilities_of(m, examined) for m in (model, copy, retrained)
-            )
+            p_copy, p_retrained = (_probabilities_of(m, examined) for m in (copy, retrained))
     except Exception:  # the model cannot be trained on so few rows, or refuses moved rows
         return False
     # A model of n other rows differs by (m / n) ** 0.5 times as much as the copy of m rows does.

@@ -105,8 +105,10 @@ def _equal_by_chance(columns: Sequence[NDArray[Any]]) -> float:
 
 def features_of(X: Any) -> list[NDArray[Any]]:
     """Return the columns (n,) of an array or data frame (n, d), or of one column (n,)."""
-    if hasattr(X, "columns"):
-        return [np.asarray(X[name]) for name in X.columns]
+    X = X.to_pandas() if hasattr(X, "column_names") else X  # of an Arrow table
+    if hasattr(X, "columns"):  # whose names may occur twice
+        cells = getattr(X, "iloc", X)
+        return [np.asarray(cells[:, j]) for j in range(len(X.columns))]
     table = as_array(X)
     return [table] if table.ndim < 2 else list(table.T)
 
