@@ -135,7 +135,7 @@ def test_rounded_probabilities_are_probabilities(calibrator):
         assert np.abs(model.predict_proba(given) - exact).mean() < 0.01
     with pytest.raises(InputError, match="divide by 100"):
         clone(calibrator).fit((100 * p).round(1), y)
-    with pytest.raises(InputError, match="rows that sum to 300, .*: divide by 300"):
+    with pytest.raises(InputError, match=r"rows that sum to 300, .*: divide by 300"):
         clone(calibrator).fit(np.random.default_rng(1).multinomial(300, p), y)
     with pytest.raises(ScoreError, match='on="score"'):
         clone(calibrator).fit(expit(z), y)

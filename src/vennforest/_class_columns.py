@@ -174,9 +174,9 @@ def in_class_order(
 ) -> ArrayLike:
     """Return the columns of a data frame that are named after classes, in the order of the classes.
 
-    A series is its one column. One column of two classes becomes scores (n,) of the second. Other input is returned as it is:
-    arrays, and data frames whose names are numbered by default, are of no class, or are not as many
-    as the classes.
+    A series is its one column. One column of two classes becomes scores (n,) of the second. Other
+    input is returned as it is: arrays, and data frames whose names are numbered by default, are of
+    no class, or are not as many as the classes.
     """
     names: Any = getattr(values, "column_names", None)
     names = getattr(values, "columns", ()) if names is None else names
