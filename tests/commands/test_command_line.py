@@ -108,13 +108,6 @@ def test_the_nearest_name_is_suggested(typed, meant, capsys):
     assert re.search(rf"{meant}\b", refused(capsys, *typed))
 
 
-def test_an_option_with_one_value_is_given_once(capsys):
-    words = ("calibrate", "t.csv", "-s", "p", "-s", "q", "--json", "--json", "-t", "y")
-    assert refused(capsys, *words).startswith("there is no file t.csv")
-    message = refused(capsys, *words, "--target", "z")
-    assert message == "--target must be given once, got 2 of it"
-
-
 def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("by\nnought")

@@ -1,7 +1,6 @@
 """Commands and their options; the code of a command is imported when it runs."""
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform
 
 import typer
-from typer.core import TyperCommand
 
 from vennforest._files import Input, Output, check_files, is_standard, local_copy, marked, url_of
 from vennforest._messages import InputError, UnknownNameError, listed
@@ -268,19 +266,8 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
-    app.command(name, cls=_Command)(run)
+    app.command(name)(run)
     return options
-
-
-class _Command(TyperCommand):
-    """A command that refuses an option with two values, of which one would be lost."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        order = self.make_parser(ctx).parse_args(list(args))[2]
-        for parameter, n in Counter(order).items():
-            if n > 1 and not parameter.multiple and not parameter.is_flag:
-                raise InputError(f"{parameter.opts[0]} must be given once, got {n} of it")
-        return super().parse_args(ctx, args)
 
 
 def _with_local_inputs(options: OptionsType, stack: ExitStack) -> OptionsType:
