@@ -51,9 +51,6 @@ ZONED = "zoned"
 
 ZONES_OF_ALL = "times that all have a time zone, or none"
 
-QUARTER = r"^\s*(\d{4})[- ]?[qQ]%d\s*$"
-"""A quarter such as 2021Q1 or 2021-Q1, read as its first day."""
-
 ISO_ZONE = r"\s*\d{4}\S+[tT ]\s*\d\d.*([zZ]|[+-]\d\d(:?\d\d)?)\s*$"
 """Dates and times in ISO 8601 with a time zone."""
 
@@ -214,10 +211,11 @@ def words_of(cells: pa.Array) -> list[Any]:
 
 def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
     """Return text as dates in universal time, NaT where a cell is in another format."""
-    if date_format == ISO:
-        for i in range(4):
-            day = rf"\1-{3 * i + 1:02d}-01"
-            cells = pc.replace_substring_regex(cells, QUARTER % (i + 1), day)
+    for i in range(
+        4 if date_format == ISO else 0
+    ):  # a quarter, 2021Q1 or 2021-Q1, is its first day
+        quarter, day = rf"^\s*(\d{{4}})[- ]?[qQ]{i + 1}\s*$", rf"\1-{3 * i + 1:02d}-01"
+        cells = pc.replace_substring_regex(cells, quarter, day)
     text: pd.Series[Any] = cells.to_pandas().astype(object)
     dates: pd.Series[Any] = pd.to_datetime(text, format=date_format, errors="coerce", utc=True)
     return dates.where(text.str.match(ISO_START)) if date_format == ISO else dates
@@ -287,9 +285,8 @@ class CellColumn:
     ) -> None:
         self.name, self._table, self._first_row = name, table, first_row
         self._index = getattr(cells, "index", None)
-        self.is_categorical = "dictionary" in str(getattr(cells, "type", "")) or (
-            str(getattr(cells, "dtype", "")) == "category"
-        )
+        kind = str(getattr(cells, "dtype", None) or cells.type)
+        self.is_categorical = kind == "category" or "dictionary" in kind
         cells = as_arrow(cells, name)
         self._has_zone = getattr(cells.type, "tz", None) is not None
         array = plain_array(cells, name)
