@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform
 import typer
 
 from vennforest._files import (
-    Input, Output, check_files, is_standard, local_copy, marked, shown_path,
-)  # fmt: skip
+    Input,
+    Output,
+    check_files,
+    is_standard,
+    local_copy,
+    marked,
+    shown_path,
+)
 from vennforest._messages import InputError, UnknownNameError, listed
 from vennforest._program import __version__
 from vennforest.commands.terminal import leave_stdout, streams_of
