@@ -140,10 +140,11 @@ def _findings(
 
 def _known_classes(model: Any) -> NDArray[Any] | None:
     """Return the labels of a model that is trained, else None; refuse what is no classifier."""
-    is_ours = isinstance(model, CalibratedClassifier)
-    if is_ours and hasattr(model, "classes_"):
-        return model.classes_
-    estimators = named_estimators(model.estimator if is_ours else model)
+    if isinstance(model, CalibratedClassifier):
+        if hasattr(model, "classes_"):
+            return model.classes_
+        model = model.estimator
+    estimators = named_estimators(model)
     for estimator in estimators.values():
         if hasattr(estimator, "__sklearn_tags__") and not is_classifier(estimator):
             raise TypeError(f"model must be a classifier, got {shown(estimator)}")
