@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -50,7 +51,10 @@ def test_one_column_of_a_data_frame_is_of_the_class_of_its_name(rng):
     p, y = draw(rng, 2)
     expected = PlattScaling().fit(1 - p[:, 0], y).predict_proba(1 - p[:, 0])
     first = pd.DataFrame({"p(a)": p[:, 0]})
-    assert_array_equal(PlattScaling().fit(first, y).predict_proba(first), expected)
+    for column in (first, first["p(a)"], pl.Series("p(a)", p[:, 0])):
+        assert_array_equal(PlattScaling().fit(column, y).predict_proba(column), expected)
+        counts = ScoreCounts.from_scores(column, y)
+        assert_array_equal(PlattScaling().fit_counts(counts).predict_proba(column), expected)
 
 
 def test_data_frames_without_names_of_classes_are_read_by_position(rng):

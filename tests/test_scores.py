@@ -43,8 +43,10 @@ def slow_kind(rows):
         kinds.add("probability" if abs(sum(row) - 1) <= allowed else None)
     if "logit" in kinds:
         sums = [sum(row) for row in rows]
-        is_percent = all(min(row) >= 0 for row in rows) and max(abs(s - 100) for s in sums) <= k / 2
-        return None if is_percent else "logit"
+        is_percent = max(abs(s - 100) for s in sums) <= k / 2
+        is_count = len(rows) >= 10 and max(abs(s / sums[0] - 1) for s in sums) < 1e-6
+        is_share = min(map(min, rows)) >= 0 and (is_percent or is_count)
+        return None if is_share else "logit"
     return None if None in kinds else "probability"
 
 
@@ -52,7 +54,7 @@ def draw_columns(rng):
     """Columns of scores of many kinds, some of them faulty."""
     n, k = int(rng.integers(1, 30)), int(rng.choice([2, 3, 5, 12]))
     logits = rng.normal(scale=rng.choice([0.1, 1, 4]), size=(n, k))
-    p, kind = softmax(logits, axis=1), rng.integers(9)
+    p, kind = softmax(logits, axis=1), rng.integers(10)
     if kind == 0:
         return logits + rng.normal(scale=5, size=(n, 1))
     if kind == 1:
@@ -67,6 +69,8 @@ def draw_columns(rng):
         return expit(logits)
     if kind == 6:
         return np.eye(k)[rng.integers(0, k, n)]
+    if kind == 8:
+        return rng.multinomial(300, p)  # votes of trees
     if kind == 7:
         p[rng.integers(n)] *= 1 + rng.choice([1e-7, 1e-4, 0.004, 0.05])
     return p
@@ -131,6 +135,8 @@ def test_rounded_probabilities_are_probabilities(calibrator):
         assert np.abs(model.predict_proba(given) - exact).mean() < 0.01
     with pytest.raises(InputError, match="divide by 100"):
         clone(calibrator).fit((100 * p).round(1), y)
+    with pytest.raises(InputError, match=r"rows that sum to 300, .*: divide by 300"):
+        clone(calibrator).fit(np.random.default_rng(1).multinomial(300, p), y)
     with pytest.raises(ScoreError, match='on="score"'):
         clone(calibrator).fit(expit(z), y)
 
@@ -378,3 +384,9 @@ def test_masked_logits_are_minus_infinity_at_fit(mask):
         TemperatureScaling().fit(np.where(is_masked, of_mask, z), y) for of_mask in (mask, -np.inf)
     ]
     assert models[0].temperature_ == models[1].temperature_ < 100
+
+
+def test_counts_of_probabilities_that_are_called_logits_are_doubted_as_scores_are():
+    p, y = np.linspace(0.01, 0.99, 60), np.arange(60) % 3 > 0
+    with pytest.warns(CalibrationWarning, match="and are read as logits"):
+        PlattScaling(on="logit").fit_counts(ScoreCounts.from_scores(p, y, on="logit"))

@@ -174,12 +174,14 @@ def in_class_order(
 ) -> ArrayLike:
     """Return the columns of a data frame that are named after classes, in the order of the classes.
 
-    One column of two classes becomes scores (n,) of the second. Other input is returned as it is:
-    arrays, and data frames whose names are numbered by default, are of no class, or are not as many
-    as the classes.
+    A series is its one column. One column of two classes becomes scores (n,) of the second. Other
+    input is returned as it is: arrays, and data frames whose names are numbered by default, are of
+    no class, or are not as many as the classes.
     """
     names: Any = getattr(values, "column_names", None)
     names = getattr(values, "columns", ()) if names is None else names
+    if isinstance(name_of_series := getattr(values, "name", None), str):
+        names = [name_of_series]
     texts, labels = list(map(str, names)), classes.tolist()
     is_numbered = list(names) == list(range(len(texts)))
     is_size = len(texts) in ({1, 2} if len(labels) == 2 else {len(labels)})
@@ -187,7 +189,7 @@ def in_class_order(
         return values
     of_classes, array = class_columns(texts, labels, name, texts), as_numbers(values, name)
     if len(texts) == 1:
-        return of_classes.of_second(array[:, 0], kind)
+        return of_classes.of_second(array.ravel(), kind)
     return array[:, list(map(texts.index, of_classes.names))]
 
 

@@ -10,7 +10,8 @@ k columns in [0, 1], rows sum to 1          ``"probability"``, each row divided 
 k columns with values outside [0, 1]        ``"logit"``, up to a shift of each row; of two columns
                                             the difference
 k columns in [0, 1], sums elsewhere         refused: scores of each class need ``on="score"``
-k columns in [0, 100], sums near 100        refused: percentages
+k columns above 0, all sums near 100        refused: percentages, or counts such as votes, which
+or all equal, in 10 rows or more            must be divided by their sum
 ==========================================  ====================================================
 
 The kind is fixed at fit. Afterwards every row is read alone.
@@ -42,6 +43,9 @@ HALF_TOLERANCE = 2.0**-8
 
 DECIMALS = range(2, 7)
 """Numbers of decimals to which probabilities are looked upon as rounded."""
+
+MIN_ROWS_OF_EQUAL_SUMS = 10
+"""Rows, none with a negative value, from which on equal sums are no chance."""
 
 MIN_ROWS_OF_PROBABILITIES = 30
 """Rows, all with sum 1, from which on new scores for a map of logits are doubted."""
@@ -259,12 +263,14 @@ def _kind_of_columns(array: FloatArray) -> ScoreKind:
         check_finite(array, lowest=True)
         return "logit"
     total = array.sum(axis=1)
-    k = array.shape[1]
     if is_outside(array).any():
-        if (array >= 0).all() and (np.abs(total - 100) <= k / 2).all():
+        sums = total[:1] if len(total) >= MIN_ROWS_OF_EQUAL_SUMS else np.zeros(1)
+        is_share = np.abs(total - 100) <= array.shape[1] / 2
+        if (array >= 0).all() and (is_share.all() or np.allclose(total, sums, 1e-6, 0)):
+            whole = f"{100 if is_share.all() else sums[0]:g}"
             raise InputError(
-                "scores must be probabilities, scores or logits, got rows that sum to 100, as "
-                "percentages do: divide by 100"
+                f"scores must be probabilities, scores or logits, got rows that sum to {whole}, as "
+                f"percentages or counts do: divide by {whole}"
             )
         return "logit"
     wrong = ~sums_to_one(array, total)

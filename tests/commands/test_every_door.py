@@ -105,7 +105,7 @@ def read_summary(capsys, *arguments):
 
 
 DRAWS = ["first", *(pytest.param(n, marks=pytest.mark.slow) for n in range(100))]
-"""One draw of every run, which looks at fewer pages, and a hundred more."""
+"""One draw of every run, of the same formats and the default model, and a hundred more."""
 
 
 @pytest.fixture(params=DRAWS)
@@ -183,7 +183,7 @@ def test_the_same_answers_at_every_door(rng, is_first, tmp_path, capsys):
     parts = dd.from_pandas(features, npartitions=4)
     found = vennforest.engines.dask.predict(parts, model).compute()[answers]
     np.testing.assert_allclose(found.to_numpy(), expected, 0, 1e-12)
-    pages = ("csv", "parquet") if is_first else tuple(files)
+    pages = ("csv", "parquet" if is_first else rng.choice(list(files)[1:]))
     check_at_every_door(tmp_path, files, pages, expected, texts[TARGET].tolist(), capsys, answers)
     if not is_first:
         found = spark_answers(model, features, answers)

@@ -83,3 +83,11 @@ def test_no_key_is_shown(local, capsys, address):
         assert main([*map(str, words)]) == 2
         text = "".join(capsys.readouterr())
         assert "should not" not in text and "kEy1" not in text, text
+
+
+def test_no_key_of_an_input_is_written(local, capsys):
+    with fsspec.open("memory://me:kEy1@bucket/c.json", "wb") as file:
+        file.write((local / "c.json").read_bytes())
+    assert main(["show", "memory://me:kEy1@bucket/c.json"]) == 0
+    text = capsys.readouterr().out
+    assert "memory://***@bucket/c.json" in text and "kEy1" not in text

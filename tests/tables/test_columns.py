@@ -3,6 +3,9 @@
 import string
 import sys
 import warnings
+from datetime import time
+from io import StringIO
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -21,6 +24,8 @@ from vennforest.tables import TableColumns, TableEncoder
 from vennforest.tables.cells import MISSING_MARKERS, CellColumn, number, text_as_floats
 from vennforest.tables.files import read_table
 
+NOON = pd.Timestamp("2020-01-01 12:00")
+
 
 @pytest.mark.parametrize(("cells", "kind"), [
     ([1, 2, None], "number"), (["1", "2.5", " 3e4 "], "number"), (["1", "2", "x"], "text"),
@@ -31,6 +36,8 @@ from vennforest.tables.files import read_table
     (["2020-01-02", "soon"], "text"), ([pd.Timestamp("2020-01-02"), None], "date"),
     ([pd.Timedelta(3, "s"), None], "number"), ([None, None], "empty"),
     (["", "n/a", None], "empty"), ([1, "x", 2.5], "text"),
+    (["2021Q1", "2021q4 ", None], "date"), (["2021-Q1", "2021 Q2"], "date"),
+    (["2021Q1", "2021Q5"], "text"), (["2021-W01", "2021-W02"], "text"),
     (pd.Categorical(["1", "2"]), "text"), (pd.Categorical(["", None]), "empty"),
 ])  # fmt: skip
 def test_kinds(cells, kind):
@@ -42,6 +49,34 @@ def test_durations_are_numbers_of_seconds():
     cells = pd.Series(pd.to_timedelta(["1h", None, "90s", "5ms"]))
     values = CellColumn(cells, "wait").read("number")
     np.testing.assert_array_equal(values, [3600, np.nan, 90, 0.005])
+
+
+@pytest.mark.parametrize("cells", [
+    pd.period_range("2020Q1", periods=3, freq="Q"),
+    pd.period_range("2020-01", periods=3, freq="M"),
+    [time(1, 5), time(2, 30, 7), None], [UUID(int=i) for i in range(3)],
+    pd.IntervalIndex.from_breaks(range(4)), [True, False, None],
+    pd.array([2**62, 1, None], "Int64"),
+    pd.Series(pd.date_range("2020-01-01", periods=3, tz="Asia/Tokyo"), dtype=object),
+    [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01", tz="Asia/Tokyo"), None],
+])  # fmt: skip
+def test_a_type_is_the_same_in_every_library_and_as_text(cells):
+    frame = pd.DataFrame({"c": cells})
+    text = pd.read_csv(StringIO(frame.to_csv(index=False)), dtype=str)
+    columns = TableColumns().fit(frame)
+    expected = columns.transform(frame)
+    for table in (text, pyarrow.Table.from_pandas(frame), frame.astype(object)):
+        assert TableColumns().fit(table).kinds_ == columns.kinds_
+        pd.testing.assert_frame_equal(columns.transform(table), expected)
+
+
+def test_true_and_false_among_numbers_are_1_and_0_in_every_format():
+    columns = TableColumns().fit(pd.DataFrame({"c": [0.5, 1, 0]}))
+    for cells in ([True, False, None], ["True", "false ", None]):
+        read = columns.transform(pd.DataFrame({"c": cells}))
+        np.testing.assert_array_equal(read["c"], [1, 0, np.nan])
+    with pytest.raises(InputError, match="must contain numbers, got 'yes' in row 2"):
+        columns.transform(pd.DataFrame({"c": ["true", "yes"]}))
 
 
 NUMBERS = st.text("0123456789.eE+-_ infaNxd\u00a0\t", max_size=6)
@@ -107,6 +142,8 @@ def test_numbers_are_those_that_python_reads(cells):
     (pd.DataFrame({"a": [1.0], "t": [b"\xff"]}), "'t' must contain numbers, .* got binary"),
     (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the same name"),
     (pd.DataFrame({"a": [1.0]}), "the table lacks the column 't' of training"),
+    (pd.DataFrame({"a": [1.0, 2.0], "t": pd.Series([NOON, NOON.tz_localize("UTC")], dtype=object)}),
+     "'t' must contain times that all have a time zone, or none, got both"),
     (pd.DataFrame({"a": [np.inf], "t": "x"}), r"numbers up to 3.4e\+38, got inf in row 1"),
 ])  # fmt: skip
 def test_tables_that_do_not_fit_are_refused(frame, message):

@@ -50,6 +50,15 @@ def test_every_format_gives_the_same_table(tmp_path, kind):
         assert cells[0] == cells[1]
 
 
+def test_a_sheet_of_names_alone_is_a_table_without_rows(tmp_path):
+    pytest.importorskip("openpyxl")
+    TABLE[:0].to_excel(tmp_path / "t.xlsx", index=False)
+    table = TableFile(tmp_path / "t.xlsx")
+    assert table.names == list(TABLE) and table.n_rows == 0
+    with pytest.raises(InputError, match="must have rows, got the names of"):
+        read_table(tmp_path / "t.xlsx")
+
+
 @pytest.mark.parametrize(("text", "decimal", "numbers"), [
     ("a;b\n1,5;x\n2;y\n-3.25;x\n", None, [1.5, 2.0, -3.25]),
     ("b,a\n1,5\n2,6\n", None, [5, 6]),

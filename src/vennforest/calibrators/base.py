@@ -121,8 +121,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ----------
         scores : array-like of shape (n,) or (n, k)
             Calibration scores: one column, of the second of two classes, or one per class in sorted
-            order of the labels; those of a data frame that are called like the labels or
-            ``p(label)`` are of these classes. ``vennforest.scores`` says what each is read as.
+            order of the labels; those of a data frame, or a series, that are called like the labels
+            or ``p(label)`` are of these classes. ``vennforest.scores`` says what each is read as.
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
@@ -148,7 +148,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
         checked = as_numbers(in_class_order(scores, labels, self.on))
         values, kind = self._read(checked, len(labels), self.on)
-        warn_of_probabilities(checked, self.on)
         x = self._as_read(values, kind)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
@@ -385,6 +384,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 )
         elif on == "auto" and checked.kind == "score" and self._reads != "order":
             warn_of_percentages(checked.values)
+        warn_of_probabilities(scores, on)
         return checked
 
     def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
@@ -411,7 +411,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         scores = in_class_order(scores, self.classes_, self.on_)
         values, kind = self._read(scores, len(self.classes_), self.on_)
         x = self._as_read(values, kind)
-        warn_of_probabilities(scores, kind)
         if kind != "probability" and self.score_range_ is not None:
             check_range(x, *self.score_range_.tolist())
         return self._reversed(x)

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files, is_standard, local_copy, marked, url_of
+from vennforest._files import (
+    Input,
+    Output,
+    check_files,
+    is_standard,
+    local_copy,
+    marked,
+    shown_path,
+)
 from vennforest._messages import InputError, UnknownNameError, listed
 from vennforest._program import __version__
 from vennforest.commands.terminal import leave_stdout, streams_of
@@ -189,7 +197,7 @@ class Options:
     row_counts: dict[Path, int] = field(init=False, default_factory=dict)
 
     def input_name(self, path: Path | None) -> str:
-        """Return an input as it was given: the address of a local copy."""
+        """Return an input as it was given: the address of a local copy, without keys."""
         return self.addresses.get(path, str(path)) if path is not None else ""
 
     def words(self, names: Iterable[str]) -> list[str]:
@@ -276,7 +284,7 @@ def _with_local_inputs(options: OptionsType, stack: ExitStack) -> OptionsType:
     for name, _ in marked(options, Input):
         if isinstance(path := getattr(options, name), Path):
             paths[name] = local = stack.enter_context(local_copy(path))
-            addresses[local] = url_of(path) or str(path)
+            addresses[local] = str(path) if is_standard(path) else shown_path(path)
     local_options = replace(options, **paths)  # type: ignore[arg-type]
     local_options.addresses.update(addresses)
     return local_options

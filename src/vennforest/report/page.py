@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
@@ -106,17 +107,21 @@ def table(
     return pd.DataFrame(texts, index=list(names))
 
 
-def render_page(template: str, command: str, **variables: Any) -> str:
-    """Return a page from a template; ``command`` is the one that made it."""
-    jinja2 = needed("jinja2", "pages")
-    files = [file for file in FOLDER.iterdir() if file.name.endswith(".j2")]
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader({file.name: file.read_text("utf-8") for file in files}),
+@cache
+def _templates(jinja2: Any) -> Any:
+    """Return the environment of the templates, each of which is compiled once."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("vennforest.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def render_page(template: str, command: str, **variables: Any) -> str:
+    """Return a page from a template; ``command`` is the one that made it."""
+    environment = _templates(needed("jinja2", "pages"))
     page: str = environment.get_template(template).render(
         style=FOLDER.joinpath("page.css").read_text("utf-8"),
         when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from typing import Any, Literal, NoReturn
@@ -48,6 +49,8 @@ ISO = "ISO8601"
 ZONED = "zoned"
 """Format of dates as `ISO` or timestamps, all with a time zone."""
 
+ZONES_OF_ALL = "times that all have a time zone, or none"
+
 ISO_ZONE = r"\s*\d{4}\S+[tT ]\s*\d\d.*([zZ]|[+-]\d\d(:?\d\d)?)\s*$"
 """Dates and times in ISO 8601 with a time zone."""
 
@@ -59,7 +62,7 @@ DAYS = (
     "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
 )  # fmt: skip
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
-DATE_LIKE = re.compile(r"\s*(\d{1,4}[-/. ]\S|[A-Za-z]{3,9} \d{1,2}, \d).{,40}$")
+DATE_LIKE = re.compile(r"\s*(\d{1,4}[-/. qQ]\S|[A-Za-z]{3,9} \d{1,2}, \d).{,40}$")
 DATE_FORMATS = (ISO, *(day + time for day, time in product(DAYS, TIMES)))
 """Recognised date formats; the first one that fits all cells of a column is used."""
 
@@ -110,19 +113,12 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if types.is_time(kind) else kind
 
 
-def _has_zone(cells: Any) -> bool:
-    """Return whether an Arrow array or pandas series contains timestamps with a time zone."""
-    kind = getattr(cells, "type", None) or getattr(cells, "dtype", None)
-    kind = getattr(kind, "pyarrow_dtype", kind)
-    return getattr(kind, "tz", None) is not None
-
-
 def plain_array(cells: Any, name: str) -> pa.Array:
     """Return an Arrow array or pandas series as numbers, booleans, timestamps or text.
 
-    Durations become seconds; bytes and mixed types become text. Missing cells are null.
+    Durations become seconds; bytes, times and mixed types become text. Missing cells are null.
     """
-    array = cells if isinstance(cells, pa.Array | pa.ChunkedArray) else _from_pandas(cells)
+    array = as_arrow(cells, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_duration(array.type):
@@ -136,7 +132,10 @@ def plain_array(cells: Any, name: str) -> pa.Array:
     try:
         if not is_plain and not is_text(kind):
             raise pa.ArrowInvalid(f"got {kind}")
+        is_time = pa.types.is_time(array.type)
         array = array.cast(kind, safe=not pa.types.is_timestamp(kind))
+        if is_time:  # a CSV has 12:30:00 without fractions
+            array = pc.replace_substring_regex(array, r"\.0+$", "")
     except pa.ArrowException as error:
         raise InputError(
             f"column {name!r} must contain numbers, dates or text, got {array.type}: leave it out, "
@@ -147,14 +146,26 @@ def plain_array(cells: Any, name: str) -> pa.Array:
     return array
 
 
-def _from_pandas(cells: pd.Series[Any]) -> pa.Array:
-    """Return a pandas series as an Arrow array; cells of several types become text."""
-    try:
-        return pa.array(cells, from_pandas=True)
-    except (pa.ArrowException, OverflowError, TypeError):
-        pairs = zip(cells.tolist(), cells.isna().tolist(), strict=True)
-        texts = [None if is_missing else _as_text(cell) for cell, is_missing in pairs]
-        return pa.array(texts, pa.string())
+def as_arrow(cells: Any, name: str) -> pa.Array | pa.ChunkedArray:
+    """Return an Arrow array or pandas series as an Arrow array.
+
+    Cells of several types, and of types that are not Arrow's own, become text as CSV has it.
+    """
+    if isinstance(cells, pa.Array | pa.ChunkedArray):
+        if not isinstance(cells.type, pa.BaseExtensionType):
+            return cells
+        cells = cells.to_pandas()
+    with suppress(pa.ArrowException, OverflowError, TypeError):
+        array = pa.array(cells, from_pandas=True)
+        is_object = pa.types.is_timestamp(array.type) and cells.dtype == object
+        times = cells.dropna() if is_object else ()
+        if len({getattr(cell, "tzinfo", None) is None for cell in times}) > 1:
+            raise InputError(f"column {name!r} must contain {ZONES_OF_ALL}, got both")
+        if not isinstance(array.type, pa.BaseExtensionType):
+            return array
+    pairs = zip(cells.tolist(), cells.isna().tolist(), strict=True)
+    texts = [None if is_missing else _as_text(cell) for cell, is_missing in pairs]
+    return pa.array(texts, pa.string())
 
 
 def _as_text(cell: Any) -> str:
@@ -200,6 +211,11 @@ def words_of(cells: pa.Array) -> list[Any]:
 
 def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
     """Return text as dates in universal time, NaT where a cell is in another format."""
+    for i in range(
+        4 if date_format == ISO else 0
+    ):  # a quarter, 2021Q1 or 2021-Q1, is its first day
+        quarter, day = rf"^\s*(\d{{4}})[- ]?[qQ]{i + 1}\s*$", rf"\1-{3 * i + 1:02d}-01"
+        cells = pc.replace_substring_regex(cells, quarter, day)
     text: pd.Series[Any] = cells.to_pandas().astype(object)
     dates: pd.Series[Any] = pd.to_datetime(text, format=date_format, errors="coerce", utc=True)
     return dates.where(text.str.match(ISO_START)) if date_format == ISO else dates
@@ -269,10 +285,10 @@ class CellColumn:
     ) -> None:
         self.name, self._table, self._first_row = name, table, first_row
         self._index = getattr(cells, "index", None)
-        self.is_categorical = "dictionary" in str(getattr(cells, "type", "")) or (
-            str(getattr(cells, "dtype", "")) == "category"
-        )
-        self._has_zone = _has_zone(cells)
+        kind = str(getattr(cells, "dtype", None) or cells.type)
+        self.is_categorical = kind == "category" or "dictionary" in kind
+        cells = as_arrow(cells, name)
+        self._has_zone = getattr(cells.type, "tz", None) is not None
         array = plain_array(cells, name)
         if is_text(array.type):  # as in CSV, white space before a cell is no part of it
             array = pc.utf8_ltrim_whitespace(array)
@@ -304,7 +320,7 @@ class CellColumn:
         if date_format == ISO and (zoned := self._zoned_rows()).any():
             if not zoned[self.is_present].all():
                 row = int(np.flatnonzero(self.is_present & ~zoned)[0])
-                self._refuse("times that all have a time zone, or none", row)
+                self._refuse(ZONES_OF_ALL, row)
             return ZONED
         return date_format
 
@@ -355,6 +371,10 @@ class CellColumn:
             return np.full(len(array), np.nan)
         if is_text(array.type):
             floats = text_as_floats(array)
+            if floats is None:  # among numbers true is 1, as it is in other formats than text
+                digits = {"true": "1", "false": "0"}
+                array = pa.array([digits.get(word, word) for word in words_of(array)], pa.string())
+                floats = text_as_floats(array)
             if floats is None:
                 parts = (array.slice(row, 1) for row in range(len(array)))
                 self._refuse("numbers", [text_as_floats(part) for part in parts].index(None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self, get_args
+from typing import Any, Self, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -186,13 +186,11 @@ def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
-    """Convert a data frame of pandas or polars to pandas."""
-    if is_frame(X) and hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if not hasattr(X, "iloc"):
+    """Convert a data frame of pandas or polars, or an Arrow table, to pandas."""
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if not is_frame(frame):
         raise InputError(f"X must be a pandas or polars DataFrame, got {type(X).__name__}")
-    frame: pd.DataFrame = X
-    return frame
+    return cast(pd.DataFrame, frame)
 
 
 def _plain_numbers(X: pd.DataFrame) -> dict[int, NDArray[np.float64]]:

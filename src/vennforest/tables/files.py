@@ -258,9 +258,9 @@ def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
         sheet.columns = pd.Index(numbered_names(sheet.shape[1]))
     names = sheet.columns.astype(str)
     sheet = sheet.loc[:, ~(names.str.startswith("Unnamed: ") & sheet.isna().all())]
-    sheet = sheet.dropna(how="all")
-    if sheet.empty:
+    if not len(sheet.columns):
         raise InputError(f"the sheet {name!r} of {path} is empty")
+    sheet = sheet.dropna(how="all")
     return pa.table({str(name): plain_array(sheet[name], str(name)) for name in sheet.columns})
 
 
