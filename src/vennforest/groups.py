@@ -201,7 +201,10 @@ def _group_labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.boo
         numbers = labels.astype(np.float64)
         return numbers, np.isnan(numbers)
     cells, present = group_cells(labels, "by")
-    are_numbers = cells and all(isinstance(c, int | float | np.number | np.bool_) for c in cells)
+    kinds = {isinstance(cell, int | float | np.number | np.bool_) for cell in cells}
+    if len(kinds) > 1:
+        raise InputError("by must give numbers or text, got both: turn all labels into text")
+    are_numbers = kinds == {True}
     values = np.array(cells, np.float64 if are_numbers else str)
     all_rows = np.full(n, np.nan if are_numbers else "", values.dtype)
     all_rows[present] = values
