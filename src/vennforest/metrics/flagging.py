@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from vennforest._validation import FloatArray, IntArray, check_inside, class_index
 from vennforest.metrics._inputs import check_versus, group_numbers, positive_problem
 from vennforest.metrics.intervals import share_interval
-from vennforest.multiprobability import Multiprobability
+from vennforest.multiprobability import BoundsOfClasses
 from vennforest.scores import as_numbers
 
 
@@ -55,7 +55,7 @@ def threshold_table(
     p: ArrayLike,
     thresholds: ArrayLike,
     *,
-    bounds: Multiprobability | None = None,
+    bounds: BoundsOfClasses | None = None,
     groups: ArrayLike | None = None,
     level: float | None = None,
     sample_weight: ArrayLike | None = None,
@@ -70,7 +70,7 @@ def threshold_table(
         As in ``brier_decomposition``.
     thresholds : array-like of shape (t,)
         Thresholds in [0, 1].
-    bounds : Multiprobability, optional
+    bounds : Multiprobability or ConfidenceIntervals, optional
         Bounds for the same rows, required for ``sure_yes``, ``sure_no`` and ``depends``.
     groups : array-like of shape (n,), optional
         Groups of dependent rows, for the intervals.
@@ -282,7 +282,7 @@ def _check_thresholds(thresholds: ArrayLike) -> FloatArray:
 
 
 def _bounds_of(
-    bounds: Multiprobability, y: ArrayLike, sample_weight: Any, pos_label: Any
+    bounds: BoundsOfClasses, y: ArrayLike, sample_weight: Any, pos_label: Any
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper bounds of the positive class in the rows with positive weight."""
     n = len(np.asarray(y))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +89,7 @@ def cross_validate(
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = defaultdict(list)
     compared_parts, classifiers = parts.copy(), dict(classifiers)
-    warned: dict[str, None] = {}
+    warned: dict[str, str] = {}
     for i, (train, test) in enumerate(splits):
         fold[test] = i
         present, labels = np.unique(codes[train]), classes[codes[train]]
@@ -111,10 +112,11 @@ def cross_validate(
         if n_groups == 1:
             texts.append("the rows to train on are of one group, so calibration splits its rows")
         texts += [f"no row to train on is of class {c!r}, which gets probability 0" for c in absent]
-        warned |= dict.fromkeys(texts)
+        for text in texts:  # that differ in counts are one
+            warned.setdefault(re.sub(r"(?<![\w'])\d[\d.,]*", "", text), text)
         if progress is not None:
             progress(i + 1, len(splits))
-    notes += [as_sentence(f"In folds: {text}") for text in warned]
+    notes += [as_sentence(f"In folds: {text}") for text in warned.values()]
     tested = np.flatnonzero(fold >= 0)
     if len(tested) < len(fold):
         notes.append(
