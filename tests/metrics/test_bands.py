@@ -125,6 +125,7 @@ def test_of_one_group_no_difference_is_known():
     (metrics.decision_curve, {"versus": [0.1]}, "versus must have the rows of p, 2, got"),
     (metrics.decision_curve, {"versus": [0.1, 2]}, r"p must lie in \[0, 1\], got 2"),
     (metrics.decision_curve, {"groups": [1]}, r"groups must have shape \(2,\), got \(1,\)"),
+    (metrics.decision_curve, {"versus": None, "groups": [1]}, "groups must have shape"),
     (metrics.decision_curve, {"level": 1}, "level must"),
     (metrics.calibration_band, {"level": 0}, "level must"),
     (metrics.calibration_band, {"sample_weight": [1, 0.5]}, "must be integers for a confid"),

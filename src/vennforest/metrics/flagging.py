@@ -215,11 +215,11 @@ def decision_curve(
         return np.asarray((hits - alarms * odds) / n)
 
     check_inside(level, "level")
+    group = group_numbers(groups, p, sample_weight)  # checked even where there is no difference
     band: dict[str, FloatArray] = {}
     if versus is not None:
         check_versus(versus, p)
         p_versus = positive_problem(y, versus, sample_weight, classes, pos_label).p
-        group = group_numbers(groups, p, sample_weight)
         band = {"versus": benefit(p_versus), "difference": benefit(estimate) - benefit(p_versus)}
         margin = _margin_of_difference(estimate, p_versus, outcome, weight, group, at, level)
         band["difference_low"] = band["difference"] - margin
