@@ -3,6 +3,7 @@
 import string
 import sys
 import warnings
+from contextlib import nullcontext, suppress
 from datetime import time
 from io import StringIO
 from uuid import UUID
@@ -65,7 +66,10 @@ def test_a_type_is_the_same_in_every_library_and_as_text(cells):
     text = pd.read_csv(StringIO(frame.to_csv(index=False)), dtype=str)
     columns = TableColumns().fit(frame)
     expected = columns.transform(frame)
-    for table in (text, pyarrow.Table.from_pandas(frame), frame.astype(object)):
+    tables = [text, frame.astype(object)]
+    with suppress(pyarrow.ArrowInvalid) if isinstance(cells[0], UUID) else nullcontext():
+        tables.append(pyarrow.Table.from_pandas(frame))  # older versions know no UUID
+    for table in tables:
         assert TableColumns().fit(table).kinds_ == columns.kinds_
         pd.testing.assert_frame_equal(columns.transform(table), expected)
 
