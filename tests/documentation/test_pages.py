@@ -101,7 +101,7 @@ def configuration_of_one_page():
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore:The argument 'eval_set' is deprecated")
 def test_page(path, tmp_path, monkeypatch):
     for package in PACKAGES.get(path.name, ()):
         pytest.importorskip(package)
