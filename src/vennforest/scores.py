@@ -264,10 +264,10 @@ def _kind_of_columns(array: FloatArray) -> ScoreKind:
         return "logit"
     total = array.sum(axis=1)
     if is_outside(array).any():
-        sums = total[:1] if len(total) >= MIN_ROWS_OF_EQUAL_SUMS else np.zeros(1)
-        is_share = np.abs(total - 100) <= array.shape[1] / 2
-        if (array >= 0).all() and (is_share.all() or np.allclose(total, sums, 1e-6, 0)):
-            whole = f"{100 if is_share.all() else sums[0]:g}"
+        are_percentages = bool((np.abs(total - 100) <= array.shape[1] / 2).all())
+        are_equal = len(total) >= MIN_ROWS_OF_EQUAL_SUMS and np.allclose(total, total[0], 1e-6, 0)
+        if (array >= 0).all() and (are_percentages or are_equal):
+            whole = f"{100 if are_percentages else total[0]:g}"
             raise InputError(
                 f"scores must be probabilities, scores or logits, got rows that sum to {whole}, as "
                 f"percentages or counts do: divide by {whole}"

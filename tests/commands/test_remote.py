@@ -9,6 +9,7 @@ import pytest
 
 from vennforest import _files
 from vennforest.cli import main
+from vennforest.commands.pages import typed_command
 
 pa = pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
@@ -91,3 +92,15 @@ def test_no_key_of_an_input_is_written(local, capsys):
     assert main(["show", "memory://me:kEy1@bucket/c.json"]) == 0
     text = capsys.readouterr().out
     assert "memory://***@bucket/c.json" in text and "kEy1" not in text
+
+
+def test_no_key_of_a_typed_command_is_written(local, monkeypatch, capsys):
+    words = ["check", "memory://me:kEy1@b/c.csv", "--probability=s", "--target", "y", "--json"]
+    with fsspec.open(words[1], "wb") as file:
+        file.write((local / "scores.csv").read_bytes())
+    words += ["--positive", "b", "-o", str(local / "c.html")]
+    monkeypatch.setattr("sys.argv", ["vennforest", *words, "--data=s3://b/x?sig=kEy1", "-"])
+    assert main(words) == 0
+    text = capsys.readouterr().out + (local / "c.html").read_text("utf-8")
+    assert "check memory://***@b/c.csv" in text.replace("'", "") and "kEy1" not in text
+    assert typed_command().endswith("'--data=s3://b/x?…' -")

@@ -14,7 +14,7 @@ from vennforest.metrics import calibration_distances
 from vennforest.report import check, comparison, evaluate
 from vennforest.report.estimators import ESTIMATORS
 from vennforest.report.measures import MethodEstimates
-from vennforest.report.training import _predicted, pool_folds
+from vennforest.report.training import _predicted, notes_of_folds, pool_folds
 from vennforest.report.words import key_figures
 
 QUICK = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
@@ -133,6 +133,15 @@ def test_the_numbers_of_a_method_do_not_depend_on_the_methods_compared(grouped):
                 np.testing.assert_array_equal(first.lower, second.lower)
                 np.testing.assert_array_equal(first.upper, second.upper)
         np.testing.assert_array_equal(together[method].p, alone[method].p)
+
+
+def test_warnings_of_folds_that_differ_in_counts_are_one_note():
+    texts = ["6 of 22 rows are new", "column 3 is odd", "5 of 1,023 rows are new"]
+    assert notes_of_folds([*texts, "column 4 is odd", "column 3 is odd"]) == [
+        "In folds, for example: 6 of 22 rows are new.",
+        "In folds: column 3 is odd.",
+        "In folds: column 4 is odd.",
+    ]
 
 
 @pytest.mark.parametrize("estimator", [None, "logistic"])

@@ -14,7 +14,7 @@ import pandas as pd
 import typer
 from pandas.api.types import infer_dtype
 
-from vennforest._files import Input, marked, shown_path, write_text
+from vennforest._files import Input, marked, shown_path, url_of, write_text
 from vennforest._program import __version__
 from vennforest._validation import InputError, has_leading_zeros
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
@@ -188,6 +188,15 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
     return files
 
 
+def typed_command() -> str:
+    """Return the command that runs, whose addresses lose their keys."""
+    words = []
+    for word in sys.argv[1:]:
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        words.append(option + equals + (shown_path(value) if url_of(value) else value))
+    return shlex.join(["vennforest", *words])
+
+
 def write_page(
     evaluation: Evaluation,
     options: Report | Check,
@@ -201,7 +210,7 @@ def write_page(
     for note in evaluation.notes:
         say(f"Note: {note}")
     lines = [shlex.join(["vennforest", *words]) for words in commands]
-    advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
+    advised, command = "\n".join(lines), typed_command()
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
         look: Any = {"limits": axes_in(options.figure_axes)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ from vennforest.commands.models import (
     rows_for,
 )
 from vennforest.commands.options import Watch
-from vennforest.commands.pages import inputs_of
+from vennforest.commands.pages import inputs_of, typed_command
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
@@ -75,7 +73,7 @@ def run_watch(options: Watch) -> None:
                 monitor, new = _watch_rows(options, table, model, header)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
             findings = watch_rows(monitor, replace(new, y=y, times=times), notes)
-        sentences, command = sentences_of(findings), shlex.join(["vennforest", *sys.argv[1:]])
+        sentences, command = sentences_of(findings), typed_command()
         page = render_findings(
             findings, sentences, command, options.data.name, options.target or ""
         )

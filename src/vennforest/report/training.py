@@ -36,6 +36,9 @@ Progress = Callable[[int, int], None]
 
 CONFIDENCE_LEVEL = 0.95
 
+COUNTS = re.compile(r"\d[\d,]* of \d[\d,]*")
+"""Counts out of a total, in which the warnings of folds differ."""
+
 TABLE_FINDINGS = ("copies", "leaking column", "repeated ID")
 """Kinds of findings that reading a table has reported already."""
 
@@ -89,7 +92,7 @@ def cross_validate(
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = defaultdict(list)
     compared_parts, classifiers = parts.copy(), dict(classifiers)
-    warned: dict[str, str] = {}
+    warned: list[str] = []
     for i, (train, test) in enumerate(splits):
         fold[test] = i
         present, labels = np.unique(codes[train]), classes[codes[train]]
@@ -112,11 +115,10 @@ def cross_validate(
         if n_groups == 1:
             texts.append("the rows to train on are of one group, so calibration splits its rows")
         texts += [f"no row to train on is of class {c!r}, which gets probability 0" for c in absent]
-        for text in texts:  # that differ in counts are one
-            warned.setdefault(re.sub(r"(?<![\w'])\d[\d.,]*", "", text), text)
+        warned += texts
         if progress is not None:
             progress(i + 1, len(splits))
-    notes += [as_sentence(f"In folds: {text}") for text in warned.values()]
+    notes += notes_of_folds(warned)
     tested = np.flatnonzero(fold >= 0)
     if len(tested) < len(fold):
         notes.append(
@@ -138,6 +140,17 @@ def cross_validate(
         },
     )
     return predictions, fitted
+
+
+def notes_of_folds(warned: Sequence[str]) -> list[str]:
+    """Return the warnings of folds as notes; of those that differ in `COUNTS` alone the first."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for text in warned:
+        alike[COUNTS.sub("", text)].append(text)
+    return [
+        as_sentence(f"In folds{', for example' * (len(set(texts)) > 1)}: {texts[0]}")
+        for texts in alike.values()
+    ]
 
 
 def audit_notes(

@@ -50,9 +50,13 @@ ZONED = "zoned"
 """Format of dates as `ISO` or timestamps, all with a time zone."""
 
 ZONES_OF_ALL = "times that all have a time zone, or none"
+"""The rule for a column of times, in errors."""
 
 ISO_ZONE = r"\s*\d{4}\S+[tT ]\s*\d\d.*([zZ]|[+-]\d\d(:?\d\d)?)\s*$"
 """Dates and times in ISO 8601 with a time zone."""
+
+FIRST_DAYS_OF_QUARTERS = {1: "01-01", 2: "04-01", 3: "07-01", 4: "10-01"}
+"""Month and day as which a quarter, such as 2021Q1 or 2021-Q1, is read."""
 
 ISO_START = r"\s*\d{4}\D"
 """Start of dates in ISO 8601, for which pandas also takes words such as "today"."""
@@ -211,11 +215,10 @@ def words_of(cells: pa.Array) -> list[Any]:
 
 def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
     """Return text as dates in universal time, NaT where a cell is in another format."""
-    for i in range(
-        4 if date_format == ISO else 0
-    ):  # a quarter, 2021Q1 or 2021-Q1, is its first day
-        quarter, day = rf"^\s*(\d{{4}})[- ]?[qQ]{i + 1}\s*$", rf"\1-{3 * i + 1:02d}-01"
-        cells = pc.replace_substring_regex(cells, quarter, day)
+    if date_format == ISO:
+        for number, first_day in FIRST_DAYS_OF_QUARTERS.items():
+            quarter = rf"^\s*(\d{{4}})[- ]?[qQ]{number}\s*$"
+            cells = pc.replace_substring_regex(cells, quarter, rf"\1-{first_day}")
     text: pd.Series[Any] = cells.to_pandas().astype(object)
     dates: pd.Series[Any] = pd.to_datetime(text, format=date_format, errors="coerce", utc=True)
     return dates.where(text.str.match(ISO_START)) if date_format == ISO else dates
