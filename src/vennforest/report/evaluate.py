@@ -20,7 +20,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
 from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, assemble
 from vennforest.report.measures import RAW
 from vennforest.report.sections import sites_section
 from vennforest.report.splits import Design, group_codes, times
@@ -133,9 +133,10 @@ def evaluate(
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
     noun = _noun(estimator)
-    check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance, thresholds)
     if isinstance(costs, str | Path):  # a missing file is refused before training
         costs = read_json(costs, "costs", COSTS_FORM)
+    question = Question(name, positive, by, costs, tolerance, thresholds, random_state)
+    question.check(np.unique(np.asarray(y).ravel().astype(str)))
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
@@ -167,33 +168,24 @@ def evaluate(
     if suspects is None:
         leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_table else []
         suspects = dict.fromkeys(leaking, "leak")
+    source = Source(
+        kind=design.kind,
+        target=target,
+        noun=noun,
+        names={**METHOD_NAMES, RAW: f"Raw {noun}"},
+        calibrate_on=fitted.calibrate_on_,
+        suspects=suspects,
+    )
+    settings = {
+        "estimator": estimator if isinstance(estimator, str) else noun,
+        "n_folds": predictions.n_folds,
+        "n_trees": n_trees,
+        "n_columns": int(X.shape[1]),
+        **_settings_of(fitted),
+    }
+    n = X.shape[0]
     evaluation = assemble(
-        predictions,
-        Source(
-            kind=design.kind,
-            target=target,
-            noun=noun,
-            names={**METHOD_NAMES, RAW: f"Raw {noun}"},
-            calibrate_on=fitted.calibrate_on_,
-            suspects=suspects,
-        ),
-        X.shape[0],
-        positive=positive,
-        by=by,
-        costs=costs,
-        tolerance=tolerance,
-        at=thresholds,
-        name=name,
-        notes=remarks,
-        random_state=random_state,
-        settings={
-            "estimator": estimator if isinstance(estimator, str) else noun,
-            "n_folds": predictions.n_folds,
-            "n_trees": n_trees,
-            "n_columns": int(X.shape[1]),
-            **_settings_of(fitted),
-        },
-        model=model,
+        predictions, source, question, n, notes=remarks, settings=settings, model=model
     )
     sections = []
     if predictions.compared:
