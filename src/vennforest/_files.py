@@ -265,9 +265,7 @@ def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None
             reason = os.strerror(errno.ENOENT)
         elif isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
-        raise kind(
-            f"{shown_path(url)} cannot be {verb}: {reason}"
-        ) from None
+        raise kind(f"{shown_path(url)} cannot be {verb}: {reason}") from None
 
 
 @contextmanager
