@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import os
@@ -253,13 +254,18 @@ def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None
     try:
         yield
     except Exception as error:  # of the store's own type
-        reason = str(error) if isinstance(error, ImportError) else type(error).__name__
-        if isinstance(error, OSError) and error.errno:
+        reason = type(error).__name__
+        if isinstance(error, ImportError | ValueError):  # the latter of an unknown protocol
+            reason = (
+                f"{error if isinstance(error, ImportError) else reason}; addresses need fsspec and "
+                "its package for them (s3fs, gcsfs, adlfs, aiohttp): install it, or copy the file "
+                "here first"
+            )
+        elif isinstance(error, FileNotFoundError):
+            reason = os.strerror(errno.ENOENT)
+        elif isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
-        raise kind(
-            f"{shown_path(url)} cannot be {verb}: {reason}; addresses need fsspec and its package "
-            "for them (s3fs, gcsfs, adlfs, aiohttp): install it, or copy the file here first"
-        ) from None
+        raise kind(f"{shown_path(url)} cannot be {verb}: {reason}") from None
 
 
 @contextmanager

@@ -334,15 +334,15 @@ def is_frame(X: object) -> bool:
 
 
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
-    """Raise an error that explains ``error`` if text or dates in a data frame caused it."""
-    conversion = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
+    """Raise an error that explains ``error`` if cells that are no numbers caused it."""
+    conversion = r"could not convert|[dD][tT]ypes?\b|float\(\) argument|Complex data|a sequence"
     if isinstance(error, InputError) or not is_frame(X) or not re.search(conversion, str(error)):
         return
     columns = [str(name) for name in X.columns if np.asarray(X[name]).dtype.kind not in "fiub"]
     if columns and not get_tags(estimator).input_tags.string:
         name = type(estimator).__name__
         raise InputError(
-            f"X must contain numbers for {name}, got text or dates in {listed(columns, 3)}: use "
+            f"X must contain numbers for {name}, got other cells in {listed(columns, 3)}: use "
             f"CalibratedClassifier(table_pipeline({name}(...))), with from vennforest.tables "
             "import table_pipeline"
         ) from error

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from hazards.audits import with_synthetic
 from hazards.table import coin
-from vennforest import CalibratedClassifier, audit
+from vennforest import CalibratedClassifier, VennAbers, audit
 from vennforest.auditing.memory import remembers
 from vennforest.auditing.steps import sees_labels
 
@@ -209,6 +209,7 @@ def test_arguments_that_fit_would_refuse_are_refused():
         ((FrozenEstimator(model.estimators_[0]), table, y + 1), "labels of classes"),
         ((LogisticRegression(), X[:0], y[:0]), "at least one row"),
         ((LogisticRegression(), X, 0 * y), "two classes"),
+        ((VennAbers(), X, y), "a classifier of rows"),
     ]:
         with pytest.raises(ValueError, match=words):
             audit(*arguments)

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from oracles import formulas as oracle
 from support.cases import draw_scores
 from vennforest import VennAbers
+from vennforest.calibrators import venn_abers
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.intervals import interval_curves, read_intervals
 from vennforest.counts import count_examples
@@ -116,6 +117,32 @@ def test_large_sets_agree_with_refits(shape, n, weighted):
             without = refit(scores[kept], y[kept], None if weight is None else weight[kept], s)
             assert_allclose(bounds[0][:, i], refit(scores, y, weight, s), rtol=0, atol=TOLERANCE)
             assert_allclose(bounds[1][:, i], without, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_scores_put_together_have_the_bounds_of_all_scores(rng, shape, weighted, monkeypatch):
+    for n in rng.integers(10, 400, 20):
+        scores, p = SHAPES[shape](rng, n)
+        y = (rng.random(n) < p).astype(int)
+        weight = rng.choice([1, 2, 0.5, 3.0, 0.1], n) if weighted else None
+        new = np.concatenate([scores, np.nextafter(scores, np.inf), rng.random(50)])
+        left_out = np.append(np.arange(2 * n) % n, np.full(50, -1))
+        expected = fitted(scores, y, weight)
+        with monkeypatch.context() as constants:
+            constants.setattr(venn_abers, "MAX_TABLE_SCORES", 8)
+            constants.setattr(venn_abers, "N_SPREAD_SCORES", 4)
+            constants.setattr(venn_abers, "N_END_SCORES", 1)
+            model = fitted(scores, y, weight)
+            (table,) = model._tables
+            assert table.condensed() is table
+            assert_allclose(table.weights.sum(axis=0), model.weights_[0].sum(axis=0))
+            tolerance = TOLERANCE if weighted else 0
+            for rows in (None, left_out):
+                bounds = bounds_of(expected, new, rows)
+                assert_allclose(bounds_of(model, new, rows), bounds, rtol=0, atol=tolerance)
+        if shape == "useless" and n > 200:
+            assert len(table.x) < n / 2
 
 
 def test_zeros_of_either_sign_are_one_score():
@@ -244,6 +271,22 @@ def test_confidence_intervals_are_those_of_the_examples_or_counts(method):
             assert_array_equal(intervals.upper, expected.upper)
             assert_array_equal(intervals.widened, expected.widened)
             assert intervals.level == 0.9
+
+
+def test_intervals_of_many_scores_are_nearly_those_of_single_ones(rng):
+    n = 150_000
+    scores = rng.beta(1, 4, n)
+    y = (rng.random(n) < scores).astype(int)
+    model = VennAbers("log").fit(scores, y)
+    assert len(model._tables[0].x) < n / 4
+    new = rng.choice(scores, 5_000)
+    curves = interval_curves(scores, y, 2, 0.95)
+    of_all = read_intervals(curves, new, model.classes_, 0.95)
+    intervals = model._intervals(new, 0.95)
+    width, width_of_all = (i.upper[:, 1] - i.lower[:, 1] for i in (intervals, of_all))
+    assert width.mean() == pytest.approx(width_of_all.mean(), rel=0.05)
+    contains = (intervals.lower[:, 1] <= new) & (new <= intervals.upper[:, 1])
+    assert contains.mean() > 0.9
 
 
 def test_a_fit_does_not_change_with_the_arrays_it_was_given():

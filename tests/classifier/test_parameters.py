@@ -61,6 +61,8 @@ def test_what_is_no_classifier_is_refused():
     for wrong in ("forest", GaussianNB, 3):
         with pytest.raises(TypeError, match="estimator must be a classifier"):
             CalibratedClassifier(wrong).fit(X, y)
+    with pytest.raises(ValueError, match=r"VennAbers\(\), which reads scores: give it as method="):
+        CalibratedClassifier(VennAbers()).fit(X, y)
     with pytest.raises(ValueError, match="estimator must have one decision value per class"):
         CalibratedClassifier(SVC(decision_function_shape="ovo")).fit(X, y)
     assert CalibratedClassifier(SVC(decision_function_shape="ovo")).fit(X, y > 0).predict(X).any()
@@ -73,11 +75,14 @@ def test_a_table_with_text_is_answered_with_the_recipe():
     )
     with pytest.raises(vennforest._validation.InputError) as caught:
         CalibratedClassifier(random_state=0).fit(table, y)
-    assert "MixedForestClassifier, got text or dates in 'town', 'day': use" in str(caught.value)
+    assert "MixedForestClassifier, got other cells in 'town', 'day': use" in str(caught.value)
     assert "CalibratedClassifier(table_pipeline(MixedForestClassifier(" in str(caught.value)
     assert "from vennforest.tables import table_pipeline" in str(caught.value)
     with pytest.raises(ValueError, match="must contain numbers for LogisticRegression"):
         CalibratedClassifier(LogisticRegression(), cv=2).fit(table, y)
+    for cells in (table.v + 1j, [[1, 2]] * 60):
+        with pytest.raises(ValueError, match="got other cells in 'w': use"):
+            CalibratedClassifier().fit(table[["v"]].assign(w=cells), y)
     model = CalibratedClassifier(table_pipeline(FOREST), random_state=0).fit(table, y)
     assert model.predict(table).shape == (60,)
     numbers = table[list("vwx")].astype(str).astype(object)  # scikit-learn takes these

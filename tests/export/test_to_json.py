@@ -95,6 +95,21 @@ def test_labels_of_any_kind():
         to_json(PlattScaling().fit([0.1, 0.9], dates))
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_many_scores_are_put_together_where_no_answer_changes(rng, k):
+    scores = rng.dirichlet(np.ones(k), 100_000)
+    y = (rng.random((len(scores), 1)) > np.cumsum(scores, axis=1)).sum(axis=1)
+    scores = scores[:, 1] if k == 2 else scores
+    model = VennAbers().fit(scores, y)
+    new = scores[:2000]
+    read = same_after_reading(model, new)
+    assert max(map(len, read.scores_)) < 25_000 < len(model.scores_[0])
+    for method in ("likelihood-ratio", "exact"):
+        one, other = (c.predict_confidence(new, 0.9, method) for c in (read, model))
+        assert_array_equal(one.lower, other.lower)
+        assert_array_equal(one.upper, other.upper)
+
+
 def test_what_is_kept_and_what_is_not():
     scores, y = draw()
     model = VennAbers().fit(scores, y)

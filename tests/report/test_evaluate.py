@@ -50,8 +50,9 @@ def test_a_fold_has_the_intervals_of_its_model_at_level_95():
 def test_a_class_that_a_fold_never_saw_has_probability_0_and_no_interval():
     p, ends = np.array([[0.4, 0.6]]), np.array([[0.3, 0.5]])
     confidence = Multiprobability(ends, ends + 0.2, np.array(["a", "b"]))
-    parts = [(np.array([0]), np.array([0, 1]), MethodEstimates(p, None, confidence))]
-    pooled = pool_folds(parts, 1, np.array(["a", "b", "c"]), np.array([0]))
+    estimates = {"platt": MethodEstimates(p, None, confidence)}
+    folds = [(np.array([0]), np.array([0, 1]), estimates)]
+    pooled = pool_folds(folds, "platt", 1, np.array(["a", "b", "c"]), np.array([0]))
     assert pooled.p.tolist() == [[0.4, 0.6, 0.0]]
     assert pooled.confidence.lower.tolist() == [[0.3, 0.5, 0.0]]
     assert pooled.confidence.upper.tolist() == [[0.5, 0.7, 1.0]]

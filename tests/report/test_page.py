@@ -16,7 +16,7 @@ from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
 from vennforest.report import check, figures
 from vennforest.report.page import LEVELS, SUBGROUPS, THRESHOLDS, render, table
-from vennforest.report.section import Section
+from vennforest.report.section import Picture, Section
 
 
 class Page(HTMLParser):
@@ -123,7 +123,7 @@ def test_a_method_has_one_colour_in_all_pictures(monkeypatch):
     p = np.random.default_rng(0).dirichlet(np.ones(3), 180)
     evaluation = check(y, {"worse": p, "better": (p + np.eye(3)[y]) / 2})
     paints = [figures.pictures(evaluation)["calibration"].paint]
-    monkeypatch.setattr(figures, "draw", lambda name, size, paint, alt: paints.append(paint))
+    monkeypatch.setattr(figures, "draw", lambda name, picture: paints.append(picture.paint))
     figures.classes(evaluation.comparison, evaluation.source)
     colours = []
     for paint in paints:
@@ -246,7 +246,8 @@ def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw
         index=pd.Index(["A", SCRIPT], name="Grade"),
     ).assign(verdict=["too low", None])
     columns = [("n", "Rows", "count"), ("rate", "Rate", "probability"), ("verdict", "Is", "text")]
-    section = Section("Grades", "grades", ["One <sentence>."], frame, columns, lambda ax: ax.plot())
+    picture = Picture((9.0, 3.4), lambda ax: ax.plot(), "")
+    section = Section("Grades", "grades", ["One <sentence>."], frame, columns, picture)
     page = render(replace(cancer, sections=(section,)))
     text = "|".join(part.strip() for part in Page(page).text if part.strip())
     assert "Grade|Rows|Rate|Is|A|1,200|0.500 (0.400\u00a0to\u00a00.600)|too low|" in text

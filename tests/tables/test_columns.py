@@ -146,6 +146,7 @@ def test_numbers_are_those_that_python_reads(cells):
     (pd.DataFrame({"a": [1.0], "t": [b"\xff"]}), "'t' must contain numbers, .* got binary"),
     (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the same name"),
     (pd.DataFrame({"a": [1.0]}), "the table lacks the column 't' of training"),
+    (pd.DataFrame({"a": [1.0], " t": ["x"]}), "'t' of training: did you mean ' t'?"),
     (pd.DataFrame({"a": [1.0, 2.0], "t": pd.Series([NOON, NOON.tz_localize("UTC")], dtype=object)}),
      "'t' must contain times that all have a time zone, or none, got both"),
     (pd.DataFrame({"a": [np.inf], "t": "x"}), r"numbers up to 3.4e\+38, got inf in row 1"),

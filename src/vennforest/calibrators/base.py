@@ -232,6 +232,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         """Keep what leaving out calibration examples needs; nothing without bounds."""
 
+    def _without_examples(self) -> Self:
+        """Return a copy with the same predictions that forgets the calibration examples."""
+        return copy.copy(self)
+
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return calibrated probabilities of every class.
 

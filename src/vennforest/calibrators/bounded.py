@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,12 @@ class BoundedCalibrator(Calibrator):
         # A copy, since the caller may change the array.
         self.example_scores_, self.example_codes_ = scores.copy(), codes
         self.example_weights_ = weight
+
+    def _without_examples(self) -> Self:
+        calibrator = super()._without_examples()
+        calibrator.example_scores_ = calibrator.example_codes_ = None
+        calibrator.example_weights_ = None
+        return calibrator
 
     def predict_multiprobability(
         self, scores: ArrayLike, left_out: ArrayLike | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,9 @@ from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
 from vennforest.scores import On
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
+# Distinct scores up to which tables have all. Of more, they have what the steps need, so many that
+# are spread over all ranks, and so many at either end, where single labels decide on an interval.
+MAX_TABLE_SCORES, N_SPREAD_SCORES, N_END_SCORES = 1 << 16, 1 << 14, 1 << 8
 Int32Array = NDArray[np.int32]
 
 VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
@@ -70,7 +73,7 @@ class StepTable:
     """
 
     def __init__(self, x: FloatArray, weights: FloatArray) -> None:
-        self.x = x
+        self.x, self.weights = x, weights
         # Large arrays of numpy, unlike those of kernels, get large pages of memory.
         self.W, self.Y = np.empty((2, len(x) + 1))
         kernels.cumulative_points(*map(np.ascontiguousarray, weights.T), self.W, self.Y)
@@ -112,6 +115,30 @@ class StepTable:
         """Return where p0 or p1 may change, increasing."""
         return np.unique(np.concatenate([self.p0.ends, np.nextafter(self.p1.ends, np.inf)]))
 
+    def condensed(self) -> StepTable:
+        """Return a table with the same steps, of far fewer scores if there are many.
+
+        Scores are put together at the largest of them between two points of the cumulative sums.
+        Points between which the slope of a step is taken, and those at which a step ends, stay: a
+        fit is the largest, over points at or before the score, of the smallest slopes to points
+        after it, and without the other points it is the same.
+        """
+        m = len(self.x)
+        if m <= MAX_TABLE_SCORES:
+            return self
+        is_kept = np.zeros(m + 1, bool)
+        is_kept[:N_END_SCORES] = is_kept[-N_END_SCORES:] = True
+        for steps in (self.p0, self.p1):
+            last = np.searchsorted(self.x, steps.ends)
+            is_kept[np.concatenate([steps.a, steps.b, last, last + 1])] = True
+        is_kept[np.searchsorted(self.W, np.linspace(0, self.W[-1], N_SPREAD_SCORES))] = True
+        if is_kept.all():
+            return self
+        points = np.flatnonzero(is_kept)
+        weights = np.add.reduceat(self.weights, points[:-1], axis=0)
+        # Again, until nothing changes: a table that is read from a file is condensed as well.
+        return StepTable(self.x[points[1:] - 1], weights).condensed()
+
 
 class VennAbers(BoundedCalibrator):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
@@ -149,6 +176,11 @@ class VennAbers(BoundedCalibrator):
 
     *Weights* count as so many observations, the new object as one. Their sum is at most 1e15.
 
+    *More than 65,536 scores*: where neither bound changes, neighbouring scores are put together,
+    with at most 1/16,384 of the weight. The bounds stay the same; confidence intervals are those of
+    the scores put together, and differ from those of single scores about as much as two simulations
+    of them do. `to_json` writes these scores.
+
     Examples
     --------
     >>> import numpy as np
@@ -183,6 +215,12 @@ class VennAbers(BoundedCalibrator):
             x = self._scores_of_pool(counts.scores)
             numbered = ScoreCounts(np.arange(len(counts.classes)), x, counts.weights)
             self.pool_ = PooledCalibration()._fit_checked(numbered, kind=self.on_)
+
+    def _without_examples(self) -> Self:
+        calibrator = super()._without_examples()
+        calibrator.scores_ = [table.x for table in self._tables]
+        calibrator.weights_ = [table.weights for table in self._tables]
+        return calibrator
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -223,7 +261,17 @@ class VennAbers(BoundedCalibrator):
 
     @cached_property
     def _tables(self) -> list[StepTable]:
-        return list(map(StepTable, self.scores_, self.weights_))
+        """The table of each column of scores, from which all is read unless one is left out."""
+        pairs = zip(self.scores_, self.weights_, strict=True)
+        return [StepTable(x, weights).condensed() for x, weights in pairs]
+
+    @cached_property
+    def _tables_of_examples(self) -> list[StepTable]:
+        """The same with all scores."""
+        return [
+            table if len(table.x) == len(x) else StepTable(x, weights)
+            for table, x, weights in zip(self._tables, self.scores_, self.weights_, strict=True)
+        ]
 
     @cached_property
     def _examples(self) -> list[CountedExamples]:
@@ -263,7 +311,8 @@ class VennAbers(BoundedCalibrator):
         if left_out is None:
             self._tables[j].look_up(scores, out)
         else:
-            self._tables[j].look_up_left_out(scores, left_out, self._examples[j], out)
+            table = self._tables_of_examples[j]
+            table.look_up_left_out(scores, left_out, self._examples[j], out)
 
     def predict_confidence(
         self, scores: ArrayLike, level: float = 0.95, method: IntervalMethod = "likelihood-ratio"
@@ -367,7 +416,7 @@ class VennAbers(BoundedCalibrator):
         """Return the curve of a column, computed once for a level and method."""
         level = check_inside(level, "level")
         if (j, level, method) not in self._curves:
-            x, weights = self.scores_[j], self.weights_[j]
+            x, weights = self._tables[j].x, self._tables[j].weights
             curve = intervals_at_scores(x, weights.sum(axis=1), weights[:, 1], level, method)
             self._curves[j, level, method] = curve
         return self._curves[j, level, method]

@@ -43,6 +43,11 @@ def named_estimators(estimator: Any, n_jobs: int | None = None) -> dict[str, Any
                 "estimator must be a classifier (an instance, not fitted) or a list of (name, "
                 f"classifier), got {shown(estimator)}"
             )
+        if isinstance(pair[1], Calibrator):
+            raise InputError(
+                f"estimator must be a classifier of rows, got {shown(pair[1])}, which reads "
+                "scores: give it as method="
+            )
     if is_list and len(pairs) < 2:
         raise InputError(
             f"estimator must be a classifier or a list of two or more, got {len(pairs)}: give one "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from vennforest._messages import shown
 from vennforest._program import __version__
 from vennforest._state import check_state, with_state
 from vennforest._validation import InputError, require
-from vennforest.calibrators import BoundedCalibrator, Calibrator
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.formula import Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.prior import ShiftedPrior
@@ -44,7 +43,8 @@ def to_json(
 ) -> str:
     """Return a fitted calibrator as JSON, which any program can read.
 
-    Individual calibration examples are not written, as after ``fit_counts``.
+    Individual calibration examples are not written, as after ``fit_counts``. Of `VennAbers` with
+    more than 65,536 distinct scores the few thousand are that its bounds depend on.
 
     Parameters
     ----------
@@ -67,9 +67,7 @@ def to_json(
     if score is not None:
         by_label = class_columns(score, labels, "score").by_label
         columns = {"columns": [*by_label.values()], "classes": [*by_label]}
-    numbered = copy.copy(calibrator)
-    if isinstance(numbered, BoundedCalibrator):
-        numbered.example_scores_ = numbered.example_codes_ = numbered.example_weights_ = None
+    numbered = calibrator._without_examples()
     numbered.classes_ = np.arange(len(labels))  # the document has the labels
     document: dict[str, Any] = {
         "format": FORMAT,

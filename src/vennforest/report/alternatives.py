@@ -24,18 +24,21 @@ from vennforest.report.section import Section
 BLEND = "blend of all"
 """Name of the blend in the table of models."""
 
+TrainingRows = tuple[Any, NDArray[Any], Mapping[str, Any]]
+"""Rows X, their labels (n,), and ``groups`` (n,) where there are some, for ``fit``."""
+
 
 def predict_by_others(
     model: CalibratedClassifier,
     seconds: float,
     classifiers: dict[str, Any],
-    training: tuple[Any, NDArray[Any], Mapping[str, Any]],
+    training: TrainingRows,
     X_new: Any,
     notes: list[str],
 ) -> dict[str, MethodEstimates]:
     """Return probabilities of new rows by calibrated classifiers, by name.
 
-    They learn the rows, labels and groups of ``training``. The first is ``model``, which was fitted
+    The first is ``model``, which was fitted
     in ``seconds`` and has no name here, the last one their blend. A classifier that fails is taken
     out, with a note; nothing without classifiers.
     """

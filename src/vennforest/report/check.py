@@ -15,7 +15,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, assemble
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.sections import with_updates
 from vennforest.report.splits import group_codes
@@ -85,60 +85,60 @@ def check(
     >>> evaluation.verdict.method
     'clinic'
     """
-    remarks = list(notes)
-    is_model, is_trained_on_rows = hasattr(p, "predict_proba"), False
+    remarks, is_model = list(notes), hasattr(p, "predict_proba")
     codes, labels = encode_labels(y, p.classes_ if is_model else classes)
     if len(np.unique(codes)) < 2:
         raise InputError("y must contain at least two classes, got one")
+    settings = {}
     if is_model:
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
-        estimates = _of_model(p, X)
-        names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
-        if isinstance(p, CalibratedClassifier):
-            hashes = hash_for_model(p, X if hasattr(X, "shape") else np.asarray(X))
-            is_trained_on_rows = training_share(p, hashes) >= MAX_TRAINING_SHARE
-        remarks.append(
-            "The model seems to have been trained or calibrated on these rows, so all numbers on "
-            "this page are too good. Use rows that it has not seen, or vennforest report."
-            if is_trained_on_rows
-            else "The numbers are right only if the model was not trained on these rows."
-        )
+        estimates, source = _of_model(p, X), _source_of_model(p, X, target, remarks)
+        if (prior := class_shares_of(p)) is not None:
+            settings["prior"] = dict(zip(labels, prior.tolist(), strict=True))
     else:
-        by_model = p if isinstance(p, Mapping) else {UNNAMED_PREDICTIONS: p}
-        if not by_model:
-            raise InputError("p must be of at least one model, got none")
-        estimates = {}
-        for key, values in by_model.items():
-            model = f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key)
-            estimates[model] = _estimates(model, values, labels, len(codes), positive)
+        estimates = _of_arrays(p, labels, len(codes), positive)
         names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
-    rows = np.arange(len(codes))
-    prior = class_shares_of(p) if is_model else None
-    source = Source(
-        kind="model" if is_model else "given",
-        target=target,
-        noun="model",
-        names=names,
-        trained_on_rows=is_trained_on_rows,
-    )
-    groups = group_codes(groups, len(codes), remarks)
+        source = Source(kind="given", target=target, noun="model", names=names)
+    rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     evaluation = assemble(
         Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
         source,
+        Question(name, positive, by, costs, tolerance, thresholds, random_state),
         len(codes),
-        positive=positive,
-        by=by,
-        costs=costs,
-        tolerance=tolerance,
-        at=thresholds,
-        name=name,
         notes=remarks,
-        random_state=random_state,
-        settings={} if prior is None else {"prior": dict(zip(labels, prior.tolist(), strict=True))},
+        settings=settings,
     )
-    return evaluation if is_trained_on_rows else with_updates(evaluation, updates)
+    return evaluation if source.trained_on_rows else with_updates(evaluation, updates)
+
+
+def _of_arrays(p: Any, labels: NDArray[Any], n: int, positive: Any) -> dict[str, MethodEstimates]:
+    """Return the estimates of each model, given as ``p`` of `check`, for n rows."""
+    by_model = p if isinstance(p, Mapping) else {UNNAMED_PREDICTIONS: p}
+    if not by_model:
+        raise InputError("p must be of at least one model, got none")
+    names = {key: f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key) for key in by_model}
+    return {
+        names[key]: _estimates(names[key], values, labels, n, positive)
+        for key, values in by_model.items()
+    }
+
+
+def _source_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Source:
+    """Return the source of a fitted model's predictions; a note says what they depend on."""
+    is_trained_on_rows = False
+    if isinstance(model, CalibratedClassifier):
+        hashes = hash_for_model(model, X if hasattr(X, "shape") else np.asarray(X))
+        is_trained_on_rows = training_share(model, hashes) >= MAX_TRAINING_SHARE
+    notes.append(
+        "The model seems to have been trained or calibrated on these rows, so all numbers on "
+        "this page are too good. Use rows that it has not seen, or vennforest report."
+        if is_trained_on_rows
+        else "The numbers are right only if the model was not trained on these rows."
+    )
+    names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
+    return Source("model", target, "model", names, trained_on_rows=is_trained_on_rows)
 
 
 def _estimates(

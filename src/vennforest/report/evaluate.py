@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,10 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
 from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, assemble
 from vennforest.report.measures import RAW
 from vennforest.report.sections import sites_section
-from vennforest.report.splits import group_codes, times
+from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
 from vennforest.report.words import Source
 from vennforest.tables import TableEncoder, table_pipeline
@@ -131,40 +133,35 @@ def evaluate(
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
     noun = _noun(estimator)
-    check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance, thresholds)
     if isinstance(costs, str | Path):  # a missing file is refused before training
         costs = read_json(costs, "costs", COSTS_FORM)
+    question = Question(name, positive, by, costs, tolerance, thresholds, random_state)
+    question.check(np.unique(np.asarray(y).ravel().astype(str)))
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
-    compared = [m for m in METHODS if methods is None or m in methods or m == RAW]
-    classifier = estimator
-    if estimator is None or isinstance(estimator, str):
-        classifier = make_estimator(estimator, n_trees, random_state, n_jobs)
+    named = partial(make_estimator, n_trees=n_trees, seed=random_state, n_jobs=n_jobs)
+    is_named = estimator is None or isinstance(estimator, str)
+    classifier = named(estimator) if is_named else estimator
     if is_table:
-        classifier = table_pipeline(
-            classifier,
-            random_state=random_state,
-            types=None if types is None else dict(types),
-            missing=None if missing is None else list(missing),
-        )
+        columns: Any = {"types": types and dict(types), "missing": missing and list(missing)}
+        classifier = table_pipeline(classifier, random_state, **columns)
     # One method for the folds, whichever are compared: a method's numbers do not depend on others.
     model = CalibratedClassifier(classifier, n_jobs=n_jobs, random_state=random_state)
     remarks, names = list(notes), None if site is None else grade_names(site, "site")
+    groups = group_codes(groups, X.shape[0], remarks)
+    design = Design("folds", n_folds, random_state, groups)
+    if time is not None:
+        design = replace(design, kind="time", values=times(time, "time"))
+    if names is not None:
+        design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
     predictions, fitted = cross_validate(
         model,
-        compared,
+        [m for m in METHODS if methods is None or m in methods or m == RAW],
         X,
         y,
-        seed=random_state,
-        n_folds=n_folds,
-        groups=group_codes(groups, X.shape[0], remarks),
-        time=None if time is None else times(time, "time"),
-        site=None if names is None else _site_codes(names, X.shape[0], time),
-        classifiers={
-            named_estimator(name).title: make_estimator(name, n_trees, random_state, n_jobs)
-            for name in compare
-        },
+        design,
+        classifiers={named_estimator(rival).title: named(rival) for rival in compare},
         notes=remarks,
         progress=progress,
     )
@@ -172,45 +169,41 @@ def evaluate(
         leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_table else []
         suspects = dict.fromkeys(leaking, "leak")
     source = Source(
-        kind="sites" if site is not None else "folds" if time is None else "time",
+        kind=design.kind,
         target=target,
         noun=noun,
         names={**METHOD_NAMES, RAW: f"Raw {noun}"},
         calibrate_on=fitted.calibrate_on_,
         suspects=suspects,
     )
-    inner = fitted.estimators_[0]
-    encoder = inner[0] if isinstance(inner, Pipeline) else None
     settings = {
         "estimator": estimator if isinstance(estimator, str) else noun,
         "n_folds": predictions.n_folds,
         "n_trees": n_trees,
         "n_columns": int(X.shape[1]),
+        **_settings_of(fitted),
+    }
+    n = X.shape[0]
+    evaluation = assemble(
+        predictions, source, question, n, notes=remarks, settings=settings, model=model
+    )
+    sections = []
+    if predictions.compared:
+        sections.append(models_section(predictions, noun))
+    if names is not None:
+        sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))
+    return evaluation.with_sections(sections)
+
+
+def _settings_of(fitted: CalibratedClassifier) -> dict[str, Any]:
+    """Return the settings of the report that a model chose: columns, and scores to calibrate on."""
+    first_model = fitted.estimators_[0]
+    encoder = first_model[0] if isinstance(first_model, Pipeline) else None
+    return {
         "columns": dict(encoder.encodings_) if isinstance(encoder, TableEncoder) else {},
         "calibrate_on": fitted.calibrate_on_,
         "calibrate_on_reason": fitted.calibrate_on_reason_,
     }
-    evaluation = assemble(
-        predictions,
-        source,
-        X.shape[0],
-        positive=positive,
-        by=by,
-        costs=costs,
-        tolerance=tolerance,
-        at=thresholds,
-        name=name,
-        notes=remarks,
-        random_state=random_state,
-        settings=settings,
-        model=model,
-    )
-    sections = []
-    if evaluation.comparison.predictions.compared:
-        sections.append(models_section(evaluation.comparison.predictions, noun))
-    if names is not None:
-        sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))
-    return evaluation.with_sections(sections)
 
 
 def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:

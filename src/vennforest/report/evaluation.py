@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import write_text
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import InputError
+from vennforest._validation import InputError, IntArray
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
@@ -219,34 +219,62 @@ def for_json(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def check_options(
-    positive: Any, classes: NDArray[Any], tolerance: float | None, at: Sequence[float] | None = None
-) -> None:
-    """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
-    labels = [str(label) for label in classes]
-    if positive is not None and str(positive) not in labels:
-        raise not_one_of("positive", labels, str(positive))
-    if positive is not None and len(labels) > 2:
-        raise InputError(f"positive must be given for two classes only, got {len(labels)} classes")
-    if tolerance is not None and not 0 < tolerance < 1:
-        raise InputError(f"tolerance must lie in (0, 1), got {tolerance}")
-    if at is not None and (len(labels) > 2 or not all(0 < threshold < 1 for threshold in at)):
-        raise InputError(f"thresholds must be of two classes and in (0, 1), got {shown([*at])}")
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of predictions: the arguments that `evaluate` and `check` share."""
+
+    name: str
+    positive: Any = None
+    by: Mapping[str, ArrayLike] | None = None
+    costs: Any = None
+    tolerance: float | None = None
+    thresholds: Sequence[float] | None = None
+    random_state: int = 0
+
+    def check(self, classes: NDArray[Any]) -> None:
+        """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
+        labels = [str(label) for label in classes]
+        if self.positive is not None and str(self.positive) not in labels:
+            raise not_one_of("positive", labels, str(self.positive))
+        if self.positive is not None and len(labels) > 2:
+            raise InputError(
+                f"positive must be given for two classes only, got {len(labels)} classes"
+            )
+        if self.tolerance is not None and not 0 < self.tolerance < 1:
+            raise InputError(f"tolerance must lie in (0, 1), got {self.tolerance}")
+        at = self.thresholds
+        if at is not None and (len(labels) > 2 or not all(0 < threshold < 1 for threshold in at)):
+            raise InputError(f"thresholds must be of two classes and in (0, 1), got {shown([*at])}")
+
+    def about(self, predictions: Predictions) -> Predictions:
+        """Return predictions with the positive one of two classes, by default the rarer one."""
+        if len(predictions.classes) != 2:
+            return predictions
+        counts = np.bincount(predictions.codes, minlength=2)
+        positive = 1 if counts[0] == counts[1] else int(counts.argmin())
+        if self.positive is not None:
+            labels = [str(label) for label in predictions.classes]
+            positive = labels.index(str(self.positive))
+        return replace(predictions, positive=positive)
+
+    def columns(self, rows: IntArray, n: int) -> dict[str, NDArray[Any]]:
+        """Return the columns ``by`` of some of the n rows."""
+        columns = {}
+        for name, values in (self.by or {}).items():
+            array = np.asarray(values, dtype=object)
+            if array.shape != (n,):
+                raise InputError(f"by must have shape ({n},) for {name!r}, got {array.shape}")
+            columns[name] = array[rows]
+        return columns
 
 
 def assemble(
     predictions: Predictions,
     source: Source,
+    question: Question,
     n_rows: int,
     *,
-    positive: Any,
-    by: Mapping[str, ArrayLike] | None,
-    costs: Any,
-    tolerance: float | None,
-    at: Sequence[float] | None,
-    name: str,
     notes: Sequence[str],
-    random_state: int,
     settings: Mapping[str, Any],
     model: CalibratedClassifier | None = None,
 ) -> Evaluation:
@@ -254,31 +282,27 @@ def assemble(
 
     ``n_rows`` is the number of rows given, of which some may not have been predicted.
     """
-    check_options(positive, predictions.classes, tolerance, at)
-    predictions = replace(predictions, positive=_positive(positive, predictions))
-    is_default = tolerance is None
+    question.check(predictions.classes)
+    predictions = question.about(predictions)
+    tolerance = question.tolerance
     if tolerance is None:
         # 2 percentage points; of a rarer class than one in ten a fifth of its share.
         share = 1.0 if predictions.share is None else predictions.share
         tolerance = min(DEFAULT_TOLERANCE, share / 5)
-    columns = {}
-    for column, values in (by or {}).items():
-        array = np.asarray(values, dtype=object)
-        if array.shape != (n_rows,):
-            raise InputError(f"by must have shape ({n_rows},) for {column!r}, got {array.shape}")
-        columns[column] = array[predictions.rows]
+    columns = question.columns(predictions.rows, n_rows)
+    costs, seed = question.costs, question.random_state
     matrix = None if costs is None else CostMatrix.read(costs, predictions.classes)
-    comparison = compare(predictions, matrix, tolerance, random_state, with_line=is_default)
-    method, groups = comparison.method, predictions.groups
-    frame = levels(comparison.event(), predictions.is_rare, groups)
+    comparison = compare(predictions, matrix, tolerance, seed, with_line=question.tolerance is None)
+    method = comparison.method
+    frame = levels(comparison.event(), predictions.is_rare, predictions.groups)
     verdict = judge(comparison, source, frame)
     if model is not None:
         model.set_params(method=method)
         if verdict.on_folds:
             model.set_params(calibrate_on="cv")
-    tie = cost_threshold(matrix, predictions.positive)
+    tie, at = cost_threshold(matrix, predictions.positive), question.thresholds
     return Evaluation(
-        name=name,
+        name=question.name,
         comparison=comparison,
         source=source,
         verdict=verdict,
@@ -288,16 +312,6 @@ def assemble(
         thresholds=None if predictions.label is None else thresholds(predictions, method, tie, at),
         subgroups=subgroups(columns, predictions, method) if columns else None,
         model=model,
-        settings={"random_state": random_state, **settings},
+        settings={"random_state": seed, **settings},
         notes=list(notes),
     )
-
-
-def _positive(positive: Any, predictions: Predictions) -> int | None:
-    """Return the index of the positive one of two classes, by default the rarer one."""
-    if len(predictions.classes) != 2:
-        return None
-    if positive is not None:
-        return [str(label) for label in predictions.classes].index(str(positive))
-    counts = np.bincount(predictions.codes, minlength=2)
-    return 1 if counts[0] == counts[1] else int(counts.argmin())

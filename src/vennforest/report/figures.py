@@ -6,10 +6,10 @@ import base64
 import html
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,13 +22,11 @@ from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve,
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
+from vennforest.report.section import Picture
 from vennforest.report.words import Source, shown_methods
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
-
-Paint = Callable[[Any], Any]
-"""Draws into matplotlib's axes."""
 
 Limits = tuple[float, float] | None
 """Where axes of probabilities begin and end; None: where the data do."""
@@ -61,19 +59,20 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
-    """Return the figure drawn by ``paint`` as an HTML image; ``size`` is in inches."""
-    content = encode(name, paint, size, STYLE["font.size"], "svg")["svg"]
+def draw(name: str, picture: Picture) -> str:
+    """Return a picture as an HTML image."""
+    content = encode(name, picture, STYLE["font.size"], ["svg"])["svg"]
+    width = round(1.45 * 72 * picture.size[0])
     return (
-        f'<img alt="{html.escape(alt)}" style="max-width:{round(1.45 * 72 * size[0])}px" '
+        f'<img alt="{html.escape(picture.alt)}" style="max-width:{width}px" '
         f'src="data:image/svg+xml;base64,{base64.b64encode(content).decode()}">'
     )
 
 
 def encode(
-    name: str, paint: Paint, size: tuple[float, float], font_size: float, *formats: str
+    name: str, picture: Picture, font_size: float, formats: Sequence[str], scale: float = 1.0
 ) -> dict[str, bytes]:
-    """Return the bytes of the figure drawn by ``paint`` in each format; they are reproducible."""
+    """Return the bytes of a picture in each format; they are reproducible."""
     matplotlib = needed("matplotlib", "pictures")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -83,24 +82,16 @@ def encode(
     files = {}
     with matplotlib.rc_context({**STYLE, **look, "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the browser has the glyphs that are missing here
+        size = picture.size[0] * scale, picture.size[1] * scale
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)  # measures text for the layout
-        paint(figure.subplots())
+        picture.paint(figure.subplots())
         for ending in formats:
             buffer = io.BytesIO()
             metadata = dates.get(ending)
             figure.savefig(buffer, format=ending, dpi=PIXELS_PER_INCH, metadata=metadata)
             files[ending] = buffer.getvalue()
     return files
-
-
-class Picture(NamedTuple):
-    """A picture of an evaluation: its drawing function, size in inches, and description."""
-
-    size: tuple[float, float]
-    paint: Paint
-    alt: str
-    data: pd.DataFrame
 
 
 def pictures(evaluation: Evaluation, limits: Limits = None) -> dict[str, Picture]:
@@ -126,13 +117,13 @@ def write_pictures(
     folder.mkdir(exist_ok=True)
     for name, picture in available.items():
         scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
-        size = picture.size[0] * scale, picture.size[1] * scale
         font_size = STYLE["font.size"] if width is None else PRINTED_FONT_SIZE
-        files = encode(name, picture.paint, size, font_size, *ENDINGS[:-1])
+        files = encode(name, picture, font_size, ENDINGS[:-1], scale)
         for ending, content in files.items():
             with written_whole(folder / f"{name}.{ending}") as part:
                 part.write_bytes(content)
-        write_text(folder / f"{name}.csv", picture.data.to_csv(index=False))
+        if picture.data is not None:
+            write_text(folder / f"{name}.csv", picture.data.to_csv(index=False))
     return list(available)
 
 
@@ -259,73 +250,64 @@ def classes(comparison: Comparison, source: Source) -> dict[str, str]:
 
     counts = np.bincount(codes, minlength=len(labels))
     frequent = np.sort(np.argsort(-counts, kind="stable")[:MAX_CLASS_DIAGRAMS]).tolist()
-    return {
-        str(labels[j]): draw(
-            f"class-{j}", (4.8, 4.6), partial(paint, j=j), f"Calibration of class {labels[j]}"
-        )
+    pictures = {
+        j: Picture((4.8, 4.6), partial(paint, j=j), f"Calibration of class {labels[j]}")
         for j in frequent
     }
+    return {str(labels[j]): draw(f"class-{j}", picture) for j, picture in pictures.items()}
 
 
-def over_periods(
-    name: str,
-    periods: list[str],
+def rates(
+    names: list[str],
     values: FloatArray,
     ylabel: str,
     alt: str,
     expected: list[float] | None = None,
-) -> str:
-    """Draw values with their intervals (m, 3) in m periods, and what was expected there."""
-    paint = partial(paint_rates, names=periods, values=values, ylabel=ylabel, expected=expected)
-    return draw(name, (9.0, 3.4), paint, alt)
-
-
-def paint_rates(
-    ax: Any,
-    names: list[str],
-    values: FloatArray,
-    ylabel: str,
-    expected: list[float] | None = None,
     log: bool = False,
-) -> None:
-    """Draw rates with their intervals (m, 3) in m parts of the rows, and expected rates."""
-    x, (middle, low, high) = np.arange(len(names)), values.T
-    ends = [middle - low, high - middle]
-    dots = ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0])
-    step = max(1, len(names) // 10)
-    ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
-    ax.set_ylabel(ylabel)
-    plain(ax)
-    if log and expected is not None:
-        ax.set_yscale("log")
-        ax.set_ylim(bottom=min(expected) / 5)
-    percents(ax.yaxis)
-    if expected is not None:
-        line = ax.plot(x, expected, color=COLOURS[1], marker="_")[0]
-        legend(ax, [("mean probability", line), ("observed, 95% interval", dots)])
+) -> Picture:
+    """Return the picture of rates with their intervals (m, 3) in m parts, and expected rates."""
+
+    def paint(ax: Any) -> None:
+        x, (middle, low, high) = np.arange(len(names)), values.T
+        ends = [middle - low, high - middle]
+        dots = ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0])
+        step = max(1, len(names) // 10)
+        ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
+        ax.set_ylabel(ylabel)
+        plain(ax)
+        if log and expected is not None:
+            ax.set_yscale("log")
+            ax.set_ylim(bottom=min(expected) / 5)
+        percents(ax.yaxis)
+        if expected is not None:
+            line = ax.plot(x, expected, color=COLOURS[1], marker="_")[0]
+            legend(ax, [("mean probability", line), ("observed, 95% interval", dots)])
+
+    return Picture((9.0, 3.4), paint, alt)
 
 
-def paint_evidence(
-    ax: Any,
-    evidence: FloatArray,
-    threshold: float,
-    began: int | None,
-    times: NDArray[Any] | None = None,
-) -> None:
-    """Draw the evidence (n,) against rows or times, with the threshold of an alarm."""
-    n = len(evidence)
-    starts = np.linspace(0, n, min(n, MAX_EVIDENCE_POINTS) + 1).astype(int)
-    ends = starts[1:] - 1
-    tops = np.log10(np.maximum(np.maximum.reduceat(evidence, starts[:-1]), 1e-300))
-    ax.plot(ends if times is None else times[ends], tops, color=style(0).color)
-    level = np.log10(threshold)
-    ax.axhline(level, color=GREY, linestyle="--", linewidth=1)
-    text = {"color": GREY, "ha": "right", "va": "bottom", "transform": ax.get_yaxis_transform()}
-    ax.text(0.99, level, f"alarm at {threshold:,.4g}", **text)
-    if began is not None:
-        ax.axvline(began if times is None else times[began], color=style(1).color, linewidth=1)
-    ax.set_xlabel("Row of the stream" if times is None else "Time")
-    if times is not None:
-        ax.tick_params("x", rotation=30)
-    ax.set_ylabel("Evidence, powers of ten")
-    plain(ax)
+def evidence_over_time(
+    evidence: FloatArray, threshold: float, began: int | None, times: NDArray[Any] | None
+) -> Picture:
+    """Return the picture of evidence (n,) by row or time, with the threshold of an alarm."""
+
+    def paint(ax: Any) -> None:
+        n = len(evidence)
+        starts = np.linspace(0, n, min(n, MAX_EVIDENCE_POINTS) + 1).astype(int)
+        ends = starts[1:] - 1
+        tops = np.log10(np.maximum(np.maximum.reduceat(evidence, starts[:-1]), 1e-12))
+        ax.plot(ends if times is None else times[ends], tops, color=style(0).color)
+        level = np.log10(threshold)
+        ax.axhline(level, color=GREY, linestyle="--", linewidth=1)
+        text = {"color": GREY, "ha": "right", "va": "bottom", "transform": ax.get_yaxis_transform()}
+        ax.text(0.99, level, f"alarm at {threshold:,.4g}", **text)
+        if began is not None:
+            ax.axvline(began if times is None else times[began], color=style(1).color, linewidth=1)
+        ax.set_xlabel("Row of the stream" if times is None else "Time")
+        if times is not None:
+            ax.tick_params("x", rotation=30)
+        ax.set_ylabel("Evidence, powers of ten")
+        plain(ax)
+
+    alt = "Evidence of a change over the rows of the stream, on a logarithmic scale"
+    return Picture((9.0, 3.6), paint, alt)

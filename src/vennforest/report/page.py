@@ -151,18 +151,13 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         "report.html.j2",
         command,
         evaluation=evaluation,
-        verdict=evaluation.verdict,
         advised=advised,
-        source=source,
-        comparison=comparison,
-        label=predictions.label,
-        settings=evaluation.settings,
         best=best,
         tests=names_of_tests(predictions),
         reasons=list(evaluation.verdict.reasons.items()),
         errors=errors,
         pictures={
-            name: figures.draw(name, picture.size, picture.paint, picture.alt)
+            name: figures.draw(name, picture)
             for name, picture in figures.pictures(evaluation).items()
         },
         methods=table(
@@ -197,10 +192,9 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
 
 def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
     """Return the table of a section as text, and its picture."""
-    frame, picture = section.frame, None
-    if section.paint is not None:
-        picture = figures.draw(section.anchor, section.size, section.paint, section.caption)
-    return None if frame is None else table(frame, section.columns, frame.index), picture
+    frame, picture = section.frame, section.picture
+    image = None if picture is None else figures.draw(section.anchor, picture)
+    return None if frame is None else table(frame, section.columns, frame.index), image
 
 
 def _distances_sentence(measures: Any) -> str | None:
@@ -248,14 +242,14 @@ def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
         section = {"column": column, "period": parts["period"].iloc[0], "picture": None}
         if section["period"]:
             dated = parts[parts.index != "missing"]
-            section["picture"] = figures.over_periods(
-                f"time-{number}",
+            picture = figures.rates(
                 dated.index.tolist(),
                 dated[["observed", "observed_low", "observed_high"]].to_numpy(),
                 "Share predicted right" if label is None else f"Share of “{label}”",
                 f"Observed and expected by {section['period']}",
                 dated["expected"].tolist(),
             )
+            section["picture"] = figures.draw(f"time-{number}", picture)
         section["sentence"] = sentence(part, n_tested)
         section["table"] = table(parts, SUBGROUPS, parts.index)
         sections.append(section)

@@ -1,4 +1,4 @@
-"""A section of the page about one question: sentences, a table and a picture."""
+"""A section of the page about one question: sentences, a table and a picture; pictures."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ Columns = Sequence[tuple[str, str, str]]
 
 
 @dataclass(frozen=True, eq=False)
+class Picture:
+    """A picture: size in inches, the function that draws it into axes of matplotlib, description.
+
+    ``data`` is what is drawn, as a CSV beside the files of the picture has it.
+    """
+
+    size: tuple[float, float]
+    paint: Callable[[Any], Any]
+    alt: str
+    data: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Section:
     """A section of the page that follows the measures.
 
@@ -24,8 +37,8 @@ class Section:
         Numbers and text, with a named index; and name, title and form ("count", "percent",
         "probability", "pvalue", "number", "short" or "text") of each column that the page shows.
         ``key_low`` and ``key_high`` are the ends of the interval of ``key``.
-    paint, size, caption : callable, tuple of two floats, str
-        Function that draws the picture into axes of matplotlib, size in inches, and description.
+    picture : Picture or None
+        What the sentences are about, drawn.
     finding, choice : str, str
         Where calibration is rejected, as a clause; and the update that tests choose. "": nothing.
     advice : str
@@ -37,9 +50,7 @@ class Section:
     sentences: Sequence[str]
     frame: pd.DataFrame | None = None
     columns: Columns = ()
-    paint: Callable[[Any], Any] | None = None
-    size: tuple[float, float] = (9.0, 3.4)
-    caption: str = ""
+    picture: Picture | None = None
     finding: str = ""
     choice: str = ""
     advice: str = ""

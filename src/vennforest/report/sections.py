@@ -18,7 +18,7 @@ from vennforest.metrics import auc_interval
 from vennforest.metrics.intervals import share_interval
 from vennforest.report import numbers
 from vennforest.report.comparison import Comparison
-from vennforest.report.figures import paint_rates
+from vennforest.report.figures import rates
 from vennforest.report.measures import Predictions
 from vennforest.report.section import Section
 from vennforest.report.splits import dates_in
@@ -145,19 +145,16 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
             names = grade_names(values)
             frame[key] = [(names == name).mean() for name in frame.index]
     expected = frame["expected"].tolist()
-    paint = partial(
-        paint_rates,
-        names=frame.index.tolist(),
-        values=frame[["observed", "observed_low", "observed_high"]].to_numpy(),
-        ylabel=f"Share of “{predictions.label}”",
-        expected=expected,
+    picture = rates(
+        frame.index.tolist(),
+        frame[["observed", "observed_low", "observed_high"]].to_numpy(),
+        f"Share of “{predictions.label}”",
+        "Observed rates with 95% intervals, and expected rates, by grade",
+        expected,
         log=0 < 20 * min(expected) < max(expected),
     )
-    caption = "Observed rates with 95% intervals, and expected rates, by grade"
     finding = f"grades: {result}" if directions else ""
-    return Section(
-        "Grades", "grades", sentences, frame, GRADES, paint, caption=caption, finding=finding
-    )
+    return Section("Grades", "grades", sentences, frame, GRADES, picture, finding=finding)
 
 
 def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,10 +28,57 @@ from vennforest.tables.cells import CellColumn
 MAX_SITES = 50
 
 
+@dataclass(frozen=True, eq=False)
+class Design:
+    """How n rows are divided into those that train a model and those that it predicts.
+
+    ``kind`` is "folds" (shuffled), "time" (folds in order of ``values``, the times of the rows) or
+    "sites" (a fold for each code in ``values``); ``values`` (n,) are NaN where missing. Rows of
+    equal codes in ``groups`` (n,) are never on both sides of a split.
+    """
+
+    kind: Literal["folds", "time", "sites"]
+    n_folds: int
+    seed: int
+    groups: IntArray | None = None
+    values: FloatArray | None = None
+
+    def known_rows(self, rows: IntArray, notes: list[str]) -> NDArray[np.bool_]:
+        """Return a mask of the rows whose time or site is known; a note counts the others."""
+        if self.values is None:
+            return np.ones(len(rows), bool)
+        is_known = np.isfinite(self.values[rows])
+        if not is_known.all():
+            noun = "time" if self.kind == "time" else "site"
+            notes.append(f"{int((~is_known).sum()):,} rows have no {noun} and are left out.")
+        return is_known
+
+    def take(self, rows: IntArray) -> Design:
+        """Return the design of a part of the rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        values = None if self.values is None else self.values[rows]
+        return replace(self, groups=groups, values=values)
+
+    def splits(self, codes: IntArray, notes: list[str]) -> list[Split]:
+        """Return the rows to train on and to predict in each fold, for the classes (n,) of rows."""
+        if self.values is None:
+            return shuffled(codes, self.groups, self.n_folds, self.seed, notes)
+        if self.kind == "time":
+            return forward(codes, self.values, self.groups, self.n_folds)
+        return one_site_out(codes, self.values, self.groups)
+
+
 def shuffled(
     codes: IntArray, groups: IntArray | None, n_folds: int, seed: int, notes: list[str]
 ) -> list[Split]:
-    """Return shuffled folds, stratified by class; groups are kept together."""
+    """Return shuffled folds, stratified by class; groups are kept together.
+
+    There are no more folds than rows of the largest class.
+    """
+    largest = int(np.bincount(codes).max())
+    if largest < n_folds:
+        notes.append(f"No class has {n_folds} rows: {largest} folds instead of {n_folds}.")
+        n_folds = largest
     X, random = np.empty(len(codes)), np.random.RandomState(seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)

@@ -26,9 +26,9 @@ from vennforest.classifier.prediction import (
     scores_of_rows,
 )
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.alternatives import BLEND, predict_by_others
+from vennforest.report.alternatives import BLEND, TrainingRows, predict_by_others
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
-from vennforest.report.splits import forward, one_site_out, shuffled, without_single_rows
+from vennforest.report.splits import Design, without_single_rows
 from vennforest.tables.columns import as_pandas
 
 Progress = Callable[[int, int], None]
@@ -43,17 +43,17 @@ TABLE_FINDINGS = ("copies", "leaking column", "repeated ID")
 """Kinds of findings that reading a table has reported already."""
 
 
+FoldEstimates = tuple[IntArray, IntArray, Mapping[str, MethodEstimates]]
+"""The rows that a fold predicted, the codes of its training rows, and its estimates by name."""
+
+
 def cross_validate(
     model: CalibratedClassifier,
     methods: Sequence[str],
     X: Any,
     y: Any,
+    design: Design,
     *,
-    seed: int,
-    n_folds: int,
-    groups: IntArray | None,
-    time: FloatArray | None,
-    site: FloatArray | None,
     classifiers: Mapping[str, Any],
     notes: list[str],
     progress: Progress | None,
@@ -61,9 +61,8 @@ def cross_validate(
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold. ``site`` (n,) has codes, NaN where missing, and
-    ``classifiers`` are some to train beside the model, by name. Returns the predictions and the
-    model of the last fold, and appends to ``notes``.
+    learnt from the training rows of a fold. ``classifiers`` are some to train beside the model, by
+    name. Returns the predictions and the model of the last fold, and appends to ``notes``.
     """
     if is_frame(X):
         pipeline: Any = model.estimator
@@ -72,50 +71,32 @@ def cross_validate(
         model = clone(model).set_params(estimator=pipeline[1:])
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
-    for name, values in {"time": time, "site": site}.items():
-        has_value = np.ones(len(rows), bool) if values is None else np.isfinite(values[rows])
-        if not has_value.all():
-            notes.append(f"{int((~has_value).sum()):,} rows have no {name} and are left out.")
-        rows, codes = rows[has_value], codes[has_value]
-    groups = None if groups is None else groups[rows]
-    X = _safe_indexing(X, rows)
-    if time is not None:
-        splits = forward(codes, time[rows], groups, n_folds)
-    elif site is not None:
-        splits = one_site_out(codes, site[rows], groups)
-    else:
-        largest = int(np.bincount(codes).max())
-        if largest < n_folds:
-            notes.append(f"No class has {n_folds} rows: {largest} folds instead of {n_folds}.")
-        splits = shuffled(codes, groups, min(n_folds, largest), seed, notes)
+    known = design.known_rows(rows, notes)
+    rows, codes, design = rows[known], codes[known], design.take(rows[known])
+    X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups
+    splits = design.splits(codes, notes)
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
-    parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = defaultdict(list)
-    compared_parts, classifiers = parts.copy(), dict(classifiers)
-    warned: list[str] = []
+    of_methods: list[FoldEstimates] = []
+    of_models: list[FoldEstimates] = []
+    classifiers, warned = dict(classifiers), list[str]()
     for i, (train, test) in enumerate(splits):
         fold[test] = i
-        present, labels = np.unique(codes[train]), classes[codes[train]]
-        n_groups = 0 if groups is None else len(np.unique(groups[train]))
-        fit_groups = {"groups": groups[train]} if groups is not None and n_groups > 1 else {}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
-            start = perf_counter()
-            fitted = clone(model).fit(X_train, labels, **fit_groups)
-            seconds = perf_counter() - start
-            predicted = _predicted(fitted, methods, X_test)
-        training = X_train, labels, fit_groups
+        present, group = np.unique(codes[train]), None if groups is None else groups[train]
+        is_one_group = group is not None and np.ptp(group) == 0
+        fit_groups = {} if group is None or is_one_group else {"groups": group}
+        training = _safe_indexing(X, train), y[train], fit_groups
+        X_test = _safe_indexing(X, test)
+        fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
+        of_methods.append((test, present, estimates))
         compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
-        for of_model, some in ((parts, predicted), (compared_parts, compared)):
-            for name, estimates in some.items():
-                of_model[name].append((test, present, estimates))
-        texts = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        of_models.append((test, present, compared))
+        if is_one_group:
+            warned.append("the rows to train on are of one group, so calibration splits its rows")
         absent = np.delete(classes, present).astype(str).tolist()
-        if n_groups == 1:
-            texts.append("the rows to train on are of one group, so calibration splits its rows")
-        texts += [f"no row to train on is of class {c!r}, which gets probability 0" for c in absent]
-        warned += texts
+        warned += [
+            f"no row to train on is of class {c!r}, which gets probability 0" for c in absent
+        ]
         if progress is not None:
             progress(i + 1, len(splits))
     notes += notes_of_folds(warned)
@@ -125,21 +106,43 @@ def cross_validate(
             f"{len(fold) - len(tested):,} of {len(fold):,} rows only train: no model of other rows "
             "predicts them."
         )
+    trained_in_all = ["", *classifiers, BLEND] if classifiers else []
     predictions = Predictions(
         classes,
         codes[tested],
         fold[tested],
         rows[tested],
-        {method: pool_folds(some, len(codes), classes, tested) for method, some in parts.items()},
+        {name: pool_folds(of_methods, name, len(codes), classes, tested) for name in estimates},
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
         float(np.mean([len(test) / len(train) for train, test in splits])),
         compared={
-            name: pool_folds(some, len(codes), classes, tested)
-            for name, some in compared_parts.items()
-            if classifiers and name in ("", *classifiers, BLEND)
+            name: pool_folds(of_models, name, len(codes), classes, tested)
+            for name in trained_in_all
         },
     )
     return predictions, fitted
+
+
+def _fit_and_predict(
+    model: CalibratedClassifier,
+    methods: Sequence[str],
+    training: TrainingRows,
+    X_new: Any,
+    warned: list[str],
+) -> tuple[CalibratedClassifier, float, dict[str, MethodEstimates]]:
+    """Return the model fitted to training rows, its seconds, and each method's estimates.
+
+    The estimates are of the rows ``X_new``; the texts of warnings are appended to ``warned``.
+    """
+    X, y, groups = training
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        start = perf_counter()
+        fitted = clone(model).fit(X, y, **groups)
+        seconds = perf_counter() - start
+        estimates = _predicted(fitted, methods, X_new)
+    warned += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    return fitted, seconds, estimates
 
 
 def notes_of_folds(warned: Sequence[str]) -> list[str]:
@@ -183,20 +186,21 @@ def _predicted(
 
 
 def pool_folds(
-    parts: Sequence[tuple[IntArray, IntArray, MethodEstimates]],
+    folds: Sequence[FoldEstimates],
+    name: str,
     n: int,
     classes: NDArray[Any],
     rows: IntArray,
 ) -> MethodEstimates:
-    """Pool the estimates of one method over the folds.
+    """Pool the estimates of one method, or model, over the folds.
 
-    A part has the rows, classes and estimates of one fold. Returned are ``rows`` of all n rows. A
-    class that a fold was not trained on has probability 0 there, and the interval [0, 1].
+    Returned are ``rows`` of all n rows. A class that a fold was not trained on has probability 0
+    there, and the interval [0, 1].
     """
     p, lower, upper, low = np.zeros((4, n, len(classes)))
     high = np.ones((n, len(classes)))
-    for rows_of_fold, columns, estimates in parts:
-        cells = np.ix_(rows_of_fold, columns)
+    for rows_of_fold, columns, by_name in folds:
+        cells, estimates = np.ix_(rows_of_fold, columns), by_name[name]
         p[cells], bounds, confidence = estimates.p, estimates.bounds, estimates.confidence
         if bounds is not None:
             lower[cells], upper[cells] = bounds.lower, bounds.upper
@@ -208,5 +212,5 @@ def pool_folds(
         None
         if confidence is None
         else replace(confidence, lower=low[rows], upper=high[rows], classes=classes, widened=None),
-        sum(estimates.seconds for _, _, estimates in parts),
+        sum(by_name[name].seconds for *_, by_name in folds),
     )

@@ -154,24 +154,20 @@ def render_findings(
     parts = [part for part in findings.over_time if not part["reason"]]
     over_time = ""
     if len(parts) > 1:
-        over_time = figures.over_periods(
-            "performance",
+        accuracies = figures.rates(
             [part["name"] for part in parts],
             np.array([part["accuracy"] for part in parts]),
             "Expected accuracy",
             f"Expected accuracy by {findings.period}, with intervals",
         )
-    curve, level = np.maximum(findings.curve, 1e-12), findings.monitor.threshold_
-    picture = figures.draw(
-        "evidence",
-        (9.0, 3.6),
-        lambda ax: figures.paint_evidence(ax, curve, level, findings.began, findings.times),
-        "Evidence of a change over the rows of the stream, on a logarithmic scale",
+        over_time = figures.draw("performance", accuracies)
+    evidence = figures.evidence_over_time(
+        findings.curve, findings.monitor.threshold_, findings.began, findings.times
     )
     return render_page(
         "watch.html.j2",
         command,
-        picture=picture,
+        picture=figures.draw("evidence", evidence),
         over_time=over_time,
         result=findings,
         sentences=sentences,
