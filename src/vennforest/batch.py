@@ -350,7 +350,7 @@ def _arrow_labels(classes: NDArray[Any]) -> pa.Array:
 
 
 def _features_of(model: Any, schema: pa.Schema, named: list[str]) -> list[str]:
-    """Return the names of a classifier's input columns."""
+    """Return the names of a classifier's input columns; refuse ``named`` ones that are others."""
     table = table_columns(model)
     names = getattr(model if table is None else table, "feature_names_in_", None)
     if names is None:
