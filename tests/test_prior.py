@@ -29,6 +29,7 @@ from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     estimate_shares,
+    factors_for_means,
     mixture_shares,
     read_shares,
     shift_bounds,
@@ -430,3 +431,15 @@ def test_a_small_mean_is_exact_to_its_digits(mean):
     s = np.linspace(0, 1, 40)
     m = VennAbers().fit(s, np.arange(40) % 3 == 0).with_mean({True: mean}, s)
     assert m.predict_proba(s)[:, 1].mean() == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [5, 50])
+def test_nearly_certain_probabilities_have_a_given_mean(n):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        z = 60 * rng.normal(size=(n, 3))
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        means = rng.dirichlet([1, 1, 1])
+        shifted = shift_probabilities(p, factors_for_means(p, means))
+        assert_allclose(shifted.mean(axis=0), means, rtol=0, atol=1e-14)

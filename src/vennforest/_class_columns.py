@@ -78,11 +78,11 @@ class ClassColumns:
         return np.clip(1 - values, 0, 1)
 
 
-def column_names(given: ScoreNames) -> list[str]:
+def column_names(names: ScoreNames) -> list[str]:
     """Return the names of columns of scores in the order in which they are given."""
-    if isinstance(given, str):
-        return [given]
-    return list(given.values() if isinstance(given, Mapping) else given)
+    if isinstance(names, str):
+        return [names]
+    return list(names.values() if isinstance(names, Mapping) else names)
 
 
 def labels_of_column(name: str, classes: Iterable[Any]) -> list[Any]:
@@ -97,15 +97,18 @@ def labels_of_column(name: str, classes: Iterable[Any]) -> list[Any]:
 
 
 def split_entry(
-    entry: str, classes: Iterable[Any], table: Collection[str] = (), known: Mapping[str, Any] = {}
+    entry: str,
+    classes: Iterable[Any],
+    table: Collection[str] = (),
+    label_of: Mapping[str, Any] = {},
 ) -> tuple[list[Any], str]:
     """Return the labels that a column is of, and its name, from ``COLUMN`` or ``LABEL=COLUMN``.
 
     The name of a column of the table is taken for that column, whatever signs it contains. Labels
-    of ``known`` columns count more than what their names say.
+    in ``label_of`` count more than what their names say.
     """
-    if entry in known:
-        return [known[entry]], entry
+    if entry in label_of:
+        return [label_of[entry]], entry
     if entry in table:
         return labels_of_column(entry, classes), entry
     splits = [(entry[:i], entry[i + 1 :]) for i, sign in enumerate(entry) if sign == "="]
@@ -117,11 +120,11 @@ def split_entry(
 
 
 def class_columns(
-    given: ScoreNames,
+    score_names: ScoreNames,
     classes: Iterable[Any],
     argument: str,
     table: Collection[str] = (),
-    known: Mapping[str, Any] = {},
+    label_of: Mapping[str, Any] = {},
 ) -> ClassColumns:
     """Return the columns of scores in the order of the classes.
 
@@ -131,13 +134,13 @@ def class_columns(
     """
     labels = list(classes)
     k = len(labels)
-    if isinstance(given, Mapping):
+    if isinstance(score_names, Mapping):
         entries = [
             ([label for label in labels if _is_label(str(key), label)], column)
-            for key, column in given.items()
+            for key, column in score_names.items()
         ]
     else:
-        entries = [split_entry(name, labels, table, known) for name in column_names(given)]
+        entries = [split_entry(name, labels, table, label_of) for name in column_names(score_names)]
     columns = [column for _, column in entries]
     if "probability" in columns and {"label", f"p({labels[-1]})"} <= set(table):
         raise InputError(
@@ -147,12 +150,14 @@ def class_columns(
     if len(columns) not in ((1, 2) if k == 2 else (k,)):
         raise InputError(
             f"{argument} must name the scores, a column for each of {k} classes"
-            f"{' or that of the second' if k == 2 else ''}, got {_shown(given)}"
+            f"{' or that of the second' if k == 2 else ''}, got {_names_as_text(score_names)}"
         )
     if len(set(columns)) < len(columns):
-        raise InputError(f"{argument} must name each column once, got {_shown(given)}")
-    codes = [labels.index(found[0]) if len(found) == 1 else None for found, _ in entries]
-    is_unnamed = not (entries[0][0] or isinstance(given, Mapping))
+        raise InputError(
+            f"{argument} must name each column once, got {_names_as_text(score_names)}"
+        )
+    codes = [labels.index(of[0]) if len(of) == 1 else None for of, _ in entries]
+    is_unnamed = not (entries[0][0] or isinstance(score_names, Mapping))
     if len(columns) == 1 and is_unnamed and not CLASS_COLUMN.fullmatch(columns[0]):
         return ClassColumns(columns, labels)
     if None in codes or len(set(codes)) < len(codes):
@@ -161,7 +166,7 @@ def class_columns(
             example = f"a dict, such as { ({labels[0]: columns[0]}) }"
         raise InputError(
             f"{argument} must say of which class each column is, by names such as "
-            f"'p({labels[0]})' or by {example}, got {_shown(given)}"
+            f"'p({labels[0]})' or by {example}, got {_names_as_text(score_names)}"
         )
     if len(columns) == 1:
         return ClassColumns(columns, labels, of_first=codes[0] == 0)
@@ -199,9 +204,9 @@ def are_predictions(columns: Iterable[str], table: Collection[str], classes: Ite
     Their tables have the columns ``label`` and ``p(c)`` of every class.
     """
     labels = list(classes)
-    written = {"label", *(name for label in labels for name in columns_of(label, ["p"]))}
+    output_names = {"label", *(name for label in labels for name in columns_of(label, ["p"]))}
     forms = [CLASS_COLUMN.fullmatch(name) for name in columns]
-    return written <= set(table) and any(
+    return output_names <= set(table) and any(
         form is not None and form["label"] in map(str, labels) for form in forms
     )
 
@@ -248,9 +253,9 @@ def _texts(label: Any) -> list[str]:
     return [str(label), str(int(label))] if is_whole else [str(label)]
 
 
-def _shown(given: ScoreNames) -> str:
+def _names_as_text(names: ScoreNames) -> str:
     """Return names as a user writes them, the first eight of many."""
-    if isinstance(given, str):
-        return shown(given)
-    pairs = [f"{k}={v}" for k, v in given.items()] if isinstance(given, Mapping) else list(given)
+    if isinstance(names, str):
+        return shown(names)
+    pairs = [f"{k}={v}" for k, v in names.items()] if isinstance(names, Mapping) else list(names)
     return listed(pairs, 8, lambda name: harmless(str(name))[:80]) or "none"

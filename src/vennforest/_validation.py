@@ -113,6 +113,15 @@ def encode_labels(
     return codes.astype(np.intp), labels
 
 
+def refuse_one_class(labels: NDArray[Any]) -> None:
+    """Raise an error unless there are two labels or more."""
+    if len(labels) < 2:
+        raise ValueError(
+            "y must contain at least two classes (or name them with classes=), "
+            f"got one class: {labels.tolist()[0]!r}"
+        )
+
+
 def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
     try:
         return np.unique(labels)
@@ -310,8 +319,7 @@ def encode_groups(groups: Any, X: Any) -> IntArray | None:
                 f"{int(missing.argmax())} (counted from 0): give such rows a group each"
             )
         names = names.astype(str)
-    codes: IntArray = np.unique(names, return_inverse=True)[1].astype(np.intp)
-    return codes
+    return np.unique(names, return_inverse=True)[1].astype(np.intp)
 
 
 def text_of_label(label: Any) -> str:

@@ -28,6 +28,7 @@ from vennforest.classifier.prediction import Prediction, predict_confidence, pre
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
 from vennforest.scores import is_impossible
+from vennforest.sources.estimators import first_model
 from vennforest.tables.cells import as_floats, refuse_cell, row_name
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.files import TableFile, find_name
@@ -328,8 +329,7 @@ def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers
 
 def table_columns(model: Any) -> TableColumns | None:
     """Return the first step of a model's pipeline if it is a `TableColumns`, else None."""
-    first = (getattr(model, "estimators_", None) or [None])[0]
-    first = getattr(first, "first_model", first)  # of a blend
+    first = first_model((getattr(model, "estimators_", None) or [None])[0])
     if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
         return first[0]
     return None

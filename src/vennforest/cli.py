@@ -38,9 +38,9 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # skrub makes a folder for data sets when it is imported, by default in the user's home.
     os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
-    said: set[str] = set()
+    printed: set[str] = set()
     with warnings.catch_warnings():
-        warnings.showwarning = partial(_print_warning, said)
+        warnings.showwarning = partial(_print_warning, printed)
         try:
             code = int(commands(args=arguments, standalone_mode=False) or 0)
             sys.stdout.flush()
@@ -67,11 +67,11 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
     return code
 
 
-def _print_warning(said: set[str], message: Warning | str, *_: object) -> None:
-    """Print a warning, and add it to those that were said and are not said again."""
+def _print_warning(printed: set[str], message: Warning | str, *_: object) -> None:
+    """Print a warning, and add it to those that were printed and are not printed again."""
     text = " ".join(str(message).split())
-    if text not in said:
-        said.add(text)
+    if text not in printed:
+        printed.add(text)
         say(f"Warning: {text}")
 
 

@@ -24,6 +24,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
     label_vector,
+    refuse_one_class,
 )
 from vennforest.scores import (
     On,
@@ -160,7 +161,7 @@ class ScoreCounts:
             classes, or there are fewer than two classes or another number of columns.
         """
         names = column_names(score)
-        n_classes, one_column = max(2, len(names)), len(names) == 1
+        one_column = len(names) == 1
         # Classes are numbered as they occur, and put in order at the end.
         codes_of = {label: code for code, label in enumerate(classes or [])}
         x = np.empty((0, len(names)))
@@ -190,18 +191,15 @@ class ScoreCounts:
                 parts = [_sum(parts, MAX_SCORES)]
         counts = _sum(parts, MAX_SCORES)
         labels, order = np.unique(np.asarray(list(codes_of)), return_index=True)
-        if len(labels) != n_classes:
+        if len(labels) != max(2, len(names)):
             raise InputError(
-                f"{target!r} must have {n_classes} classes for {len(names)} column(s) of scores, "
-                f"got {len(labels)}: {labels.tolist()[:10]} (classes= names those without a row)"
+                f"{target!r} must have {max(2, len(names))} classes for {len(names)} column(s) of "
+                f"scores, got {len(labels)}: {labels.tolist()[:10]} (classes= names those without "
+                "a row)"
             )
-        scores, weights = counts.scores, _padded(counts.weights, len(labels))[:, order]
-        of_classes = class_columns(score, labels.tolist(), "score", names)
-        if of_classes.names != names:
-            scores = scores[:, list(map(names.index, of_classes.names))]
-        elif of_classes.of_first:
-            scores = of_classes.of_second(scores, on)
-        return cls(labels, counts.scores, weights, counts.error).moved_to(scores)
+        weights = _padded(counts.weights, len(labels))[:, order]
+        counts = cls(labels, counts.scores, weights, counts.error)
+        return counts.moved_to(_in_class_order(counts, score, on))
 
     def check(self) -> ScoreCounts:
         """Return these counts, sorted; refuse scores, weights and shapes that are no counts."""
@@ -318,11 +316,7 @@ def read_examples(
         raise ValueError("classes must be named where there is no example, got None")
     y = label_vector(y, len(scores))
     codes, labels = encode_labels(y if len(scores) else np.asarray(classes)[:0], classes)
-    if len(labels) < 2:
-        raise ValueError(
-            "y must contain at least two classes (or name them with classes=), "
-            f"got one class: {labels.tolist()[0]!r}"
-        )
+    refuse_one_class(labels)
     weight = check_weights(sample_weight, len(scores))
     if weight is not None and len(weight):
         check_ratio(weight)
@@ -440,6 +434,15 @@ def _padded(weights: FloatArray, k: int) -> FloatArray:
     return np.pad(weights, ((0, 0), (0, k - weights.shape[1])))
 
 
+def _in_class_order(counts: ScoreCounts, score: ScoreNames, on: On) -> FloatArray:
+    """Return scores, whose columns are in the order of ``score``, in the order of the classes."""
+    names = column_names(score)
+    of_classes = class_columns(score, counts.classes.tolist(), "score", names)
+    if of_classes.names != names:
+        return counts.scores[:, list(map(names.index, of_classes.names))]
+    return of_classes.of_second(counts.scores, on) if of_classes.of_first else counts.scores
+
+
 def _numbers(batch: Any, name: str, on: On, n_columns: int = 1) -> FloatArray:
     """Return a column of finite numbers, or minus infinity where it is a score."""
     cells = batch[name]
@@ -459,8 +462,7 @@ def _codes(batch: Any, name: str, codes_of: dict[Any, int]) -> IntArray:
     encoded = batch[name].dictionary_encode()
     labels = encoded.dictionary.to_pylist()
     codes = np.array([codes_of.setdefault(label, len(codes_of)) for label in labels], np.intp)
-    by_row: IntArray = codes[encoded.indices.to_numpy(zero_copy_only=False)]
-    return by_row
+    return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)])
 
 
 def binomial_bound(s: ArrayLike, m: ArrayLike, error: float, *, upper: bool) -> FloatArray:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit, logit, softmax
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import needed
@@ -22,7 +21,7 @@ from vennforest.classifier.prediction import (
     predict_scores,
     scores_of_rows,
 )
-from vennforest.sources.estimators import split_pipeline, transform_rows
+from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
 
 EDGE = 1e-6
 """Distance from 0 and 1 to which probabilities are clipped, so that log-odds are finite."""
@@ -117,7 +116,8 @@ def explain(
     at_base = log_odds_at(_probabilities_of_logits(base) if of_logits else base)
     moved = _moved_logits if of_logits else _moved_scores
     below, above = ([log_odds_at(near) for near in moved(base, d)] for d in (-NEAR, NEAR))
-    explanations, output_names = [], None if k == 2 else fitted.classes.tolist()
+    options = {"feature_names": names, "output_names": None if k == 2 else fitted.classes.tolist()}
+    explanations = []
     for i, target in enumerate(log_odds(scored)):
         middle = np.broadcast_to(at_base[i], target.shape)
         rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
@@ -125,11 +125,7 @@ def explain(
         values = _share_out(phi, phi.sum(axis=1), target - middle, slope)
         if k == 2:
             values, middle = values[:, :, 0], middle[:, 0]
-        explanations.append(
-            shap.Explanation(
-                values, middle.copy(), rows, feature_names=names, output_names=output_names
-            )
-        )
+        explanations.append(shap.Explanation(values, middle.copy(), rows, **options))
     return tuple(explanations) if interval else explanations[0]
 
 
@@ -143,8 +139,7 @@ def _explain_scores(
     attributions, bases, first_rows, names = [], [], None, None
     of_logits = False
     for fold in fitted.folds:
-        model = fold.model
-        model = model.estimator if isinstance(model, FrozenEstimator) else model
+        model = without_frozen(fold.model)
         steps, trees = split_pipeline(model)
         transformed: Any = transform_rows(model, X)
         is_sparse: bool = issparse(transformed)
@@ -240,7 +235,6 @@ def _share_out(
     values: FloatArray = phi * factor[:, None]
     sizes = np.abs(phi)
     total = sizes.sum(axis=1, keepdims=True)
-
     parts = np.where(total > 0, sizes / np.where(total > 0, total, 1.0), 1 / phi.shape[1])
     for _ in range(2):  # the second time for rounding errors
         values += parts * (wanted - values.sum(axis=1))[:, None]

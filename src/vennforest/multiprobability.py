@@ -170,8 +170,7 @@ class Multiprobability(BoundsOfClasses):
 
         Johansson et al. (2018), eq. 5.
         """
-        best: NDArray[Any] = self.classes[self.lower.argmax(axis=1)]
-        return best
+        return np.asarray(self.classes[self.lower.argmax(axis=1)])
 
     def of_label(self) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper probability of the predicted label, each of shape (n,).
@@ -247,14 +246,12 @@ def merge_folds(folds: list[Multiprobability], rule: Merge, merged: list[FloatAr
     other rules the mean of ``merged`` over folds (Vovk, Petej & Fedorova 2015, section 4).
     """
     if rule != "log" or len(folds) == 1:
-        mean: FloatArray = np.mean(merged, axis=0)
-        return mean
+        return np.asarray(np.mean(merged, axis=0))
     with np.errstate(divide="ignore"):
         up = np.exp(np.mean([np.log(fold.upper) for fold in folds], axis=0))
         complement = np.exp(np.mean([np.log1p(-fold.lower) for fold in folds], axis=0))
     p = up / (complement + up)
-    shares: FloatArray = p / p.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -26,6 +26,11 @@ SMALLEST_SHARE = 1e-6
 SMALLEST_GIVEN_SHARE = 1e-12
 """Smallest share of a class that a user may give: ratios of smaller ones lose their digits."""
 
+MAX_POLISHING_STEPS = 30
+TRUST_REGION = {"gtol": 1e-7, "max_trust_radius": 1e6}
+"""The search for given means: a trust region of any size, since the loss is convex, and at the end,
+from this gradient on, at most so many of Newton's steps."""
+
 SMALLEST_INFORMATION = 1e-9
 """Eigenvalue of the information matrix below which a direction of shares is not identified."""
 
@@ -77,15 +82,13 @@ def read_shares(
         shares[missing] = remainder * present[missing] / present[missing].sum()
     elif abs(remainder) > SUM_SLACK:
         raise InputError(f"shares must sum to 1, got {1 - remainder:g}")
-    normalised: FloatArray = shares / shares.sum()
-    return normalised
+    return np.asarray(shares / shares.sum())
 
 
 def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArray:
     """Return the weighted share of each of k classes among examples, (k,)."""
     counts = np.bincount(codes, weight, minlength=k).astype(np.float64)
-    shares: FloatArray = counts / counts.sum()
-    return shares
+    return np.asarray(counts / counts.sum())
 
 
 def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
@@ -99,8 +102,7 @@ def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
     if p.shape[1] == 2:
         second = shifted[:, 1] / shifted.sum(axis=1)
         return np.column_stack([1 - second, second])
-    shares: FloatArray = shifted / shifted.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobability:
@@ -225,43 +227,77 @@ class ShiftedPrior:
         return cls(target, factors / factors.max())
 
 
-MAX_MEAN_STEPS, MAX_LOG_FACTOR = 200, 300.0
-"""Steps of Newton's method, and the shift of the log-odds beyond which no mean is sought."""
-
-
 def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
-    """Return the factors (k,) by which `shift_probabilities` gives p (n, k) the means (k,).
+    """Return the factors (k,), at most 1, by which `shift_probabilities` gives p (n, k) the means.
 
-    Their logarithms a minimise the convex function mean log sum_j p_ij exp(a_j) - means @ a, whose
-    gradient is the mean of the shifted probabilities minus the target.
+    Raises
+    ------
+    InputError
+        If no shift gives these means, since probabilities of 0 and 1 do not move.
     """
-
-    def value(a: FloatArray) -> float:
-        return float(np.log(p @ np.exp(a - a.max())).mean() + a.max() - means @ a)
-
     if not (p > 0).any(axis=0).all():
         raise InputError("mean must be of classes with a probability above 0 in some row")
-    logs = np.zeros(len(means))
-    for _ in range(MAX_MEAN_STEPS):
-        if np.abs(logs).max() > MAX_LOG_FACTOR:
-            break
-        shifted = shift_probabilities(p, np.exp(logs - logs.max()))
-        gradient = shifted.mean(axis=0) - means
-        if (np.abs(gradient) < np.minimum(1e-15, 1e-6 * means)).all():
-            break
-        hessian = np.diag(shifted.mean(axis=0)) - shifted.T @ shifted / len(p)
-        step = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
-        step *= min(1.0, 5 / max(np.abs(step).max(), 1e-300))
-        length, slack = 1.0, 1e-14 * max(1.0, abs(value(logs)))
-        while value(logs + length * step) > value(logs) + slack and length > 1e-8:
-            length /= 2
-        logs = logs + length * step
-    if not (np.abs(gradient) < np.minimum(1e-9, 1e-3 * means)).all():
+    logs = log_factors_for_means(p, means, np.full(len(p), 1 / len(p)))
+    factors = np.exp(logs - logs.max())
+    error = np.abs(shift_probabilities(p, factors).mean(axis=0) - means)
+    if not (error < np.minimum(1e-9, 1e-3 * means)).all():
         raise InputError(
             f"mean must be one that a shift of the log-odds can give these rows, got "
             f"{shown(means)}: probabilities of exactly 0 and 1 do not move"
         )
-    return np.asarray(np.exp(logs - logs.max()))
+    return np.asarray(factors)
+
+
+@np.errstate(under="ignore")
+def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the logarithms (k,), with mean 0, of the factors that give p (n, k) weighted means.
+
+    With weights (n,) of sum 1, the logarithms a minimise the convex function
+    ``sum_i weight_i log sum_j p_ij exp(a_j) - means @ a``, whose gradient is the mean of the
+    shifted probabilities minus the target.
+    """
+    p = np.maximum(p, np.finfo(float).tiny)
+    p = p / p.sum(axis=1, keepdims=True)
+    unit = 1 / np.sqrt(np.maximum(weight @ (p * (1 - p)), np.finfo(float).eps))
+    q, at = p, np.zeros(len(means))
+
+    def loss(t: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal q, at
+        logs, at = unit * t, t.copy()
+        raised = p * np.exp(logs - logs.max())
+        sums = raised.sum(axis=1, keepdims=True)
+        q = raised / sums
+        value = float(weight @ np.log(sums[:, 0])) + logs.max() - means @ logs
+        # Their mean changes nothing; the square of it keeps the search from following rounding.
+        mean = logs.mean()
+        return value + mean * mean / 2, unit * (weight @ q - means + mean / len(means))
+
+    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
+        if not np.array_equal(t, at):
+            loss(t)
+        weighted = weight[:, None] * q
+        v = unit * v
+        curvature = v * weighted.sum(axis=0) - (q @ v) @ weighted
+        return np.asarray(unit * (curvature + v.mean() / len(means)))
+
+    # Newton's steps alone would leave the region where the loss is nearly quadratic.
+    result: Any = minimize(  # type: ignore[call-overload]
+        loss, at, jac=True, hessp=curve, method="trust-ncg", options=TRUST_REGION
+    )
+    logs = unit * result.x
+    for _ in range(MAX_POLISHING_STEPS):  # Newton's, which the loss no longer shows
+        q = shift_probabilities(p, np.exp(logs - logs.max()))
+        mean_q = weight @ q
+        gradient = mean_q - means
+        if (np.abs(gradient) < np.minimum(1e-15, 1e-6 * means)).all():
+            break
+        hessian = np.diag(mean_q) - (weight[:, None] * q).T @ q
+        scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
+        scaled = hessian * scale * scale[:, None]
+        step = scale * np.linalg.lstsq(scaled, scale * gradient, rcond=1e-14)[0]
+        step -= step.mean()
+        logs = logs - np.clip(step, -5, 5)
+    return np.asarray(logs - logs.mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,5 +364,4 @@ def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
         bounds=[(0.0, None)] * len(start),
         options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 1_000},
     )
-    shares: FloatArray = result.x / result.x.sum()
-    return shares
+    return np.asarray(result.x / result.x.sum())

@@ -81,12 +81,16 @@ class ReadScores(NamedTuple):
 
 
 class ScoreError(InputError):
-    """A score that cannot be used; ``row`` and ``column`` count from 0."""
+    """A score that cannot be used, at the first place of a mask ``wrong``, (n,) or (n, k).
 
-    def __init__(self, rule: str, found: str, row: int, column: int | None, way_out: str) -> None:
-        place = f"row {row}" + ("" if column is None else f", column {column}")
-        super().__init__(f"{rule}, got {found} in {place} (counted from 0){way_out}")
-        self.row, self.column = row, column
+    ``row`` and ``column`` count from 0; ``column`` is None where a whole row is wrong.
+    """
+
+    def __init__(self, rule: str, value: str, wrong: NDArray[np.bool_], way_out: str = "") -> None:
+        self.row, *columns = map(int, np.argwhere(wrong)[0])
+        self.column = columns[0] if columns else None
+        position = f"row {self.row}" + "".join(f", column {column}" for column in columns)
+        super().__init__(f"{rule}, got {value} in {position} (counted from 0){way_out}")
 
 
 def as_numbers(scores: ArrayLike, name: str = "scores") -> FloatArray:
@@ -115,16 +119,12 @@ def check_finite(array: FloatArray, name: str = "scores", lowest: bool = False) 
         if array.ndim == 2 and array.shape[1] > 1:
             largest = array.max(axis=1, keepdims=True)
             if (largest == -np.inf).any():
-                row = int((largest == -np.inf).argmax())
                 rule = f"{name} must have a finite logit in every row"
-                raise ScoreError(rule, "-inf in all columns", row, None, "")
+                raise ScoreError(rule, "-inf in all columns", largest[:, 0] == -np.inf)
         return np.where(finite, array, largest + ZERO_LOGIT)
     finite |= lowest & (array == -np.inf)
-    place = np.argwhere(~finite)[0]
-    value = array[tuple(place)]
-    found = "NaN" if np.isnan(value) else str(value)
-    column = int(place[1]) if array.ndim == 2 else None
-    raise ScoreError(f"{name} must be finite", found, int(place[0]), column, "")
+    value = array[~finite][0]
+    raise ScoreError(f"{name} must be finite", "NaN" if np.isnan(value) else str(value), ~finite)
 
 
 def takes_minus_infinity(on: On, n_columns: int) -> bool:
@@ -200,15 +200,13 @@ def read_scores(
 
 def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
     """Return probabilities (n,) or (n, k) in [0, 1], each row of several divided by its sum."""
-    outside = is_outside(array)
-    if outside.any():
-        place = np.argwhere(outside)[0]
-        column = int(place[1]) if array.ndim == 2 else None
-        value = f"{array[tuple(place)]:g}"
+    is_wrong = is_outside(array)
+    if is_wrong.any():
+        value = f"{array[is_wrong][0]:g}"
         way_out = ': give on="logit" for log-odds, on="score" for other scores'
         if name == "p":
             way_out = ": calibrate scores that are no probabilities first"
-        raise ScoreError(f"{name} must lie in [0, 1]", value, int(place[0]), column, way_out)
+        raise ScoreError(f"{name} must lie in [0, 1]", value, is_wrong, way_out)
     if array.size and (array.min() < 0 or array.max() > 1):
         array = np.clip(array, 0.0, 1.0)
     if array.ndim == 1 or array.shape[1] == 1:
@@ -216,10 +214,9 @@ def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
     total = array.sum(axis=1)
     wrong = ~sums_to_one(array, total)
     if wrong.any():
-        row = int(wrong.argmax())
         rule = f"{name} must have rows that sum to 1 within what their digits allow"
         way_out = ": divide each row by its sum, or give the probabilities of all classes"
-        raise ScoreError(rule, f"a sum of {total[row]:.6g}", row, None, way_out)
+        raise ScoreError(rule, f"a sum of {total[wrong][0]:.6g}", wrong, way_out)
     # Division by sums that differ in the last digit would break ties between rows.
     divisor = np.where(np.abs(total - 1) <= 1e-12, 1.0, total)
     return array if (divisor == 1).all() else array / divisor[:, None]
@@ -267,20 +264,18 @@ def _kind_of_columns(array: FloatArray) -> ScoreKind:
         are_percentages = bool((np.abs(total - 100) <= array.shape[1] / 2).all())
         are_equal = len(total) >= MIN_ROWS_OF_EQUAL_SUMS and np.allclose(total, total[0], 1e-6, 0)
         if (array >= 0).all() and (are_percentages or are_equal):
-            whole = f"{100 if are_percentages else total[0]:g}"
+            divisor = f"{100 if are_percentages else total[0]:g}"
             raise InputError(
-                f"scores must be probabilities, scores or logits, got rows that sum to {whole}, as "
-                f"percentages or counts do: divide by {whole}"
+                f"scores must be probabilities, scores or logits, got rows that sum to {divisor}, "
+                f"as percentages or counts do: divide by {divisor}"
             )
         return "logit"
     wrong = ~sums_to_one(array, total)
     if wrong.any():
-        row = int(wrong.argmax())
         raise ScoreError(
             "scores must have rows that sum to 1, or values outside [0, 1] as logits have",
-            f"a sum of {total[row]:.6g}",
-            row,
-            None,
+            f"a sum of {total[wrong][0]:.6g}",
+            wrong,
             ': independent scores of each class: give on="score", or divide each row by its sum',
         )
     return "probability"
@@ -310,10 +305,10 @@ def far_side(x: FloatArray, weight: FloatArray) -> NDArray[np.integer[Any]]:
     values = values / 4  # differences may overflow
     numbers = range(MAX_FAR_SCORES + 1)
     for n_low, n_high in sorted(product(numbers, numbers), key=sum, reverse=True):
-        others = values[n_low : len(values) - n_high]
-        if len(others) < MIN_OTHER_SCORES:
+        inner = values[n_low : len(values) - n_high]
+        if len(inner) < MIN_OTHER_SCORES:
             continue
-        low, high = others[0], others[-1]
+        low, high = inner[0], inner[-1]
         distance = np.maximum(low - values[ends], values[ends] - high)
         with np.errstate(over="ignore"):
             if ((distance <= 0) | (distance >= factor * (high - low))).all():

@@ -33,7 +33,7 @@ from vennforest.auditing.steps import find_steps_that_see_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import classes_of_frozen, named_estimators
 from vennforest.metrics.monotonicity import falling_frequency
-from vennforest.sources.checks import check_class_examples, features_of
+from vennforest.sources.checks import check_class_examples, features_of, without_arrow
 from vennforest.sources.row_hashes import sketch_rows
 
 
@@ -84,7 +84,7 @@ def audit(
     check_order(X, y=y, sample_weight=sample_weight, groups=groups)
     known_classes = _known_classes(model)
     codes, classes = encode_labels(y, known_classes, count_rows(X, low=1))
-    X = X.to_pandas() if hasattr(X, "column_names") else indexable(X)[0]  # of an Arrow table
+    X = indexable(without_arrow(X))[0]
     labels = classes[codes]
     are_new = _are_new(model, X)
     weight = check_weights(sample_weight, len(labels))

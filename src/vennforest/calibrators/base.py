@@ -101,6 +101,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     reversed_at_: float | None
     shift_: ShiftedPrior | None
 
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
+
     @property
     def _reads(self) -> Reads:
         """What the map is of, as `Reads` lists."""
@@ -147,7 +150,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
         checked = as_numbers(in_class_order(scores, labels, self.on))
-        values, kind = self._read(checked, len(labels), self.on)
+        values, kind = self._read_scores(checked, len(labels), self.on)
         x = self._as_read(values, kind)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
@@ -160,7 +163,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         counts = counts.check()
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
-        values, kind = self._read(counts.scores, len(counts.classes), self.on)
+        values, kind = self._read_scores(counts.scores, len(counts.classes), self.on)
         return self._fit_read(counts.moved_to(self._as_read(values, kind)), kind, increasing)
 
     def _fit_read(self, counts: ScoreCounts, kind: ScoreKind, increasing: Increasing) -> Self:
@@ -185,13 +188,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         far = ((side > 0) if are_masks else (side != 0)).any(axis=1)
         if not far.any() or far.all():
             return
-        others = ScoreCounts(counts.classes, counts.scores[~far], counts.weights[~far])
-        without = copy.copy(self)._fit_checked(others, self.reversed_at_, kind=self.on_)
-        scores = self._reversed(others.scores)
-        change = np.abs(self._predict_proba(scores) - without._predict_proba(scores)).max(axis=1)
+        near = ScoreCounts(counts.classes, counts.scores[~far], counts.weights[~far])
+        refitted = copy.copy(self)._fit_checked(near, self.reversed_at_, kind=self.on_)
+        scores = self._reversed(near.scores)
+        change = np.abs(self._predict_proba(scores) - refitted._predict_proba(scores)).max(axis=1)
         mean_change = float(np.average(change, weights=total[~far]))
         hides_kind = self.on == "auto" and self._reads != "order" and x.shape[1] == 1
-        hides_kind &= not is_outside(others.scores).any()
+        hides_kind &= not is_outside(near.scores).any()
         if mean_change < MIN_CHANGE_BY_FAR_SCORES and not hides_kind:
             return
         values = np.unique(x[far, np.abs(x[far]).argmax(axis=1)]).tolist()
@@ -204,8 +207,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             way_out += ". Masked classes do not change TemperatureScaling"
         warn(
             f"{total[far].sum():,.6g} of {counts.total:,.6g} examples have scores of "
-            f"{listed(values, 3, '{:g}'.format)}, far from all others ({others.scores.min():g} to "
-            f"{others.scores.max():g}), "
+            f"{listed(values, 3, '{:g}'.format)}, far from all others ({near.scores.min():g} to "
+            f"{near.scores.max():g}), "
             f"{'which alone are read as probabilities' if hides_kind else effect}: {way_out}"
         )
 
@@ -375,13 +378,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             high = np.where(moves & reaches, middle, high)
             low = np.where(moves & ~reaches, middle, low)
 
-    def _read(self, scores: ArrayLike, k: int, on: On) -> ReadScores:
+    def _read_scores(self, scores: ArrayLike, k: int, on: On) -> ReadScores:
         """Return checked scores and their kind; refuse those that this map is not of."""
         checked = read_scores(scores, k, on, on_log_odds=self._reads != "order")
         if self._reads == "probability" and checked.kind == "score":
-            outside = checked.values[is_outside(checked.values)]
-            if len(outside) or (k > 2 and not self._is_one_vs_rest):
-                value = outside[0] if len(outside) else "independent scores"
+            impossible = checked.values[is_outside(checked.values)]
+            if len(impossible) or (k > 2 and not self._is_one_vs_rest):
+                value = impossible[0] if len(impossible) else "independent scores"
                 raise InputError(
                     f'scores must lie in [0, 1] for {self}, got {value}: give on="logit" if they '
                     f"are log-odds; {MAPS_OF_ANY_SCORES}"
@@ -413,7 +416,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
         scores = in_class_order(scores, self.classes_, self.on_)
-        values, kind = self._read(scores, len(self.classes_), self.on_)
+        values, kind = self._read_scores(scores, len(self.classes_), self.on_)
         x = self._as_read(values, kind)
         if kind != "probability" and self.score_range_ is not None:
             check_range(x, *self.score_range_.tolist())
@@ -470,9 +473,6 @@ class Uncalibrated(Calibrator):
     """The raw scores as probabilities, for comparison with calibrated ones."""
 
     title = "Uncalibrated"
-
-    def __init__(self, on: On = "auto") -> None:
-        self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
         """Learn nothing."""

@@ -8,7 +8,6 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, divided_by_sum, first_of_largest, if_at_most
 from vennforest.counts import ScoreCounts
-from vennforest.scores import On
 
 N_VALUES = 51  # A and B are integers from 0 to 50
 N_CELLS = 4096  # more distinct probabilities than this are replaced by as many evenly spaced ones
@@ -43,9 +42,6 @@ class BostromScaling(Calibrator):
     title = "Boström"
     A_: int
     B_: int
-
-    def __init__(self, on: On = "auto") -> None:
-        self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
         p, weights, rows = counts.scores, counts.weights, np.arange(len(counts))

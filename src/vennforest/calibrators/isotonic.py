@@ -9,7 +9,6 @@ from vennforest._validation import FloatArray, check_array, check_increasing, re
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
 from vennforest.counts import ScoreCounts
-from vennforest.scores import On
 
 
 class IsotonicCalibration(OneVsRestCalibrator):
@@ -36,9 +35,6 @@ class IsotonicCalibration(OneVsRestCalibrator):
     """Of each column the last score of each step but the highest, (m - 1,)."""
     values_: list[FloatArray]
     """Of each column the values (m,), which do not decrease."""
-
-    def __init__(self, on: On = "auto") -> None:
-        self.on = on
 
     def _fit_columns(self, columns: list[ScoreCounts]) -> None:
         self.knots_, self.values_ = [], []

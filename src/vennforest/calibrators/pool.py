@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from sklearn.base import clone
 
 from vennforest._validation import FloatArray, IntArray, check_array, check_number
@@ -19,14 +17,13 @@ from vennforest.calibrators.newton import group_scores
 from vennforest.calibrators.sigmoid import PlattScaling
 from vennforest.calibrators.softmax import (
     MANY_CLASSES,
-    MAX_TRUST_RADIUS,
     ProbabilityCalibrator,
     SoftmaxMap,
     TemperatureScaling,
 )
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.counts import ScoreCounts
-from vennforest.scores import On
+from vennforest.prior import log_factors_for_means
 
 # Examples that each member counts as having predicted before any is seen; temperature, a member
 # from 26 classes on, costs next to nothing by chance, and counts for more.
@@ -39,7 +36,6 @@ N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
 # Examples for each slope of a full matrix from which on one ridge is as good as another.
 EXAMPLES_PER_SLOPE = 4
 MAX_CLASSES_OF_FULL = 50  # classes up to which full matrices are fitted
-MATCHED_RATES = 1e-7  # gradient of the mean log loss from which on Newton's steps find its zero
 MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
 COARSE_BITS = np.uint32(0xFFFFFF00)  # of single precision: sixteen digits of the mantissa
 MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
@@ -100,9 +96,6 @@ class PooledCalibration(ProbabilityCalibrator):
     weights_: dict[str, float]
     factors_: FloatArray
 
-    def __init__(self, on: On = "auto") -> None:
-        self.on = on
-
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         # Members know classes by number.
         k = len(counts.classes)
@@ -119,7 +112,7 @@ class PooledCalibration(ProbabilityCalibrator):
             pooled = FormulaSteps(self._pooled(Score()))(examples.scores)
             if k == 2:
                 pooled = np.column_stack([1 - pooled, pooled])
-            self.factors_ = matching_factors(pooled, examples.weights)
+            self.factors_ = factors_for_shares(pooled, examples.weights)
 
     def _pooled(self, p: Term) -> Term:
         """Return the weighted mean of the members' probabilities."""
@@ -295,8 +288,7 @@ def pool_weights(weight: FloatArray, p: FloatArray, prior: list[float]) -> Float
     return weights
 
 
-@np.errstate(under="ignore")
-def matching_factors(p: FloatArray, weights: FloatArray) -> FloatArray:
+def factors_for_shares(p: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the factors (k,) by which mean probabilities become the shares of the classes.
 
     ``p_ij factor_j / sum_l p_il factor_l``, of probabilities and weights (n, k), has the weighted
@@ -305,42 +297,6 @@ def matching_factors(p: FloatArray, weights: FloatArray) -> FloatArray:
     """
     mass = float(weights.sum())
     total, shares = weights.sum(axis=1) / mass, weights.sum(axis=0) / mass
-    is_present = shares > 0
-    p = np.maximum(p, np.finfo(float).tiny)
-    p = p / p.sum(axis=1, keepdims=True)
-    absent = np.where(is_present, 0.0, total @ p)
-    target = shares * (1 - absent.sum()) + absent
-    # An intercept for each class, by maximum likelihood: its gradient is the difference of means.
-    unit = 1 / np.sqrt(np.maximum(total @ (p * (1 - p)), np.finfo(float).eps))
-    q, at = p, np.zeros(len(target))
-
-    def loss(t: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal q, at
-        intercepts, at = unit * t, t.copy()
-        raised = p * np.exp(intercepts - intercepts.max())
-        sums = raised.sum(axis=1, keepdims=True)
-        q = raised / sums
-        value = float(total @ np.log(sums[:, 0])) + intercepts.max() - target @ intercepts
-        # Their mean changes nothing; the square of it keeps the search from following rounding.
-        mean = intercepts.mean()
-        return value + mean * mean / 2, unit * (total @ q - target + mean / len(target))
-
-    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
-        if not np.array_equal(t, at):
-            loss(t)
-        weighted = total[:, None] * q
-        v = unit * v
-        curvature = v * weighted.sum(axis=0) - (q @ v) @ weighted
-        return np.asarray(unit * (curvature + v.mean() / len(target)))
-
-    options = {"gtol": MATCHED_RATES, "max_trust_radius": MAX_TRUST_RADIUS}
-    result: Any = minimize(  # type: ignore[call-overload]
-        loss, at, jac=True, hessp=curve, method="trust-ncg", options=options
-    )
-    t = result.x
-    for _ in range(2):  # the loss no longer shows the last steps, which are Newton's
-        gradient = loss(t)[1]
-        hessian = np.array([curve(at, direction) for direction in np.eye(len(target))])
-        t = at - np.linalg.lstsq(hessian, gradient, rcond=1e-10)[0]
-    intercepts = unit * t
-    return np.asarray(np.exp(intercepts - intercepts.mean()))
+    absent = np.where(shares > 0, 0.0, total @ p)
+    means = shares * (1 - absent.sum()) + absent
+    return np.asarray(np.exp(log_factors_for_means(p, means, total)))

@@ -87,9 +87,6 @@ class TemperatureScaling(LogitCalibrator):
     high_: float
     """Where probabilities are clipped before logarithms are taken."""
 
-    def __init__(self, on: On = "auto") -> None:
-        self.on = on
-
     def _fit(self, counts: ScoreCounts) -> None:
         z = counts.scores
         self.low_, self.high_ = 0.0, 1.0
@@ -145,34 +142,30 @@ def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
         )
 
 
+def half_distances(z: FloatArray) -> FloatArray:
+    """Return half of the distance of each logit (n, k) from the largest of its row, at most 0."""
+    half = np.asarray(z, np.float64) / 2  # the distances themselves may overflow
+    half -= half.max(axis=1, keepdims=True)
+    return half
+
+
 @np.errstate(under="ignore")
 def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """Return the T of the least log loss of ``softmax(z / T)``, for logits (n, k).
 
     Examples whose own logit is -inf have no likelihood at any T, and do not count.
     """
-
-    def distances(block: slice) -> FloatArray:
-        # Distances from the largest of the row may overflow, their halves not.
-        half = np.asarray(z[block], np.float64) / 2
-        half -= half.max(axis=1, keepdims=True)
-        return half
-
     if z.min() == -np.inf:
         weights = np.where(z == -np.inf, 0.0, weights)
     blocks = list(blocks_of(*z.shape))
-    size = 0.0
-    for block in blocks:
-        half = distances(block)
-        size = max(size, -float(half.min(where=half > -np.inf, initial=0.0)))
-    if size == 0:
-        return 1.0
+    halves = (half_distances(z[block]) for block in blocks)
+    size = max(-float(half.min(where=half > -np.inf, initial=0.0)) for half in halves)
     total: FloatArray = weights.sum(axis=1)
     mass, squares, of_labels = float(total.sum()), 0.0, 0.0
-    if mass == 0:
+    if size == 0 or mass == 0:
         return 1.0
     for block in blocks:
-        half = distances(block) / size
+        half = half_distances(z[block]) / size
         half[half == -np.inf] = 0.0
         squares += float(np.square(half).mean(axis=1) @ total[block]) / mass
         of_labels += float((weights[block] * half).sum()) / mass
@@ -183,7 +176,7 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
         """Return the derivative of the loss by beta, and that of it by the logarithm of beta."""
         beta, first, second = np.exp(log_beta), 0.0, 0.0
         for block in blocks:
-            scaled = distances(block)
+            scaled = half_distances(z[block])
             scaled /= size * deviation
             np.maximum(scaled, SMALLEST_LOGIT, out=scaled)
             e = np.exp(beta * scaled)

@@ -88,8 +88,7 @@ class BlendedModel:
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """The names of the features, where they have any."""
-        names: NDArray[Any] = self.first_model.feature_names_in_
-        return names
+        return np.asarray(self.first_model.feature_names_in_)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the blended probabilities (m, k) of the rows of X."""
@@ -178,10 +177,10 @@ def _with_signal(named_folds: dict[str, list[Fold]], data: TrainingData) -> list
     """Return the indices of models that are not constant; of all where none is, and warn."""
     constant = []
     for name, folds in named_folds.items():
-        scores = CalibrationExamples.of(folds).scores
-        if len(np.unique(scores, axis=0)) > MAX_CONSTANT_SCORES:
+        examples = CalibrationExamples.of(folds)
+        if len(np.unique(examples.scores, axis=0)) > MAX_CONSTANT_SCORES:
             continue
-        rows = _safe_indexing(data.X, CalibrationExamples.of(folds).rows)
+        rows = _safe_indexing(data.X, examples.rows)
         if all(np.ptp(fold.score(rows), axis=0).max() == 0 for fold in folds):
             constant.append(name)
     if len(constant) == len(named_folds):

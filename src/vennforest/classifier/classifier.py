@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,8 @@ from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_class_examples
 from vennforest.sources.estimators import trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
+
+Fitted = TypeVar("Fitted")
 
 BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001
 """Of the map from a blend of two classes to the probability: it is calibrated already, so that the
@@ -289,8 +291,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
         best = self.predict_proba(X).argmax(axis=1)  # refuses before fit
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
+        return np.asarray(self.classes_[best])
 
     @available_if(_check_bounds)
     def predict_multiprobability(self, X: Any) -> Multiprobability:
@@ -490,8 +491,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     @property
     def calibrator_(self) -> Calibrator:
         """The fitted calibrator; with several there is ``calibrators_``."""
-        calibrator: Calibrator = _only("calibrator", self.calibrators_)
-        return calibrator
+        return _only("calibrator", self.calibrators_)
 
     @property
     def calibrators_(self) -> list[Calibrator]:
@@ -513,8 +513,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     @property
     def calibration_y_(self) -> NDArray[Any]:
         """The labels of the calibration examples, (n_calibration,), fold after fold."""
-        labels: NDArray[Any] = self.classes_[CalibrationExamples.of(self._state.folds).codes]
-        return labels
+        return self.classes_[CalibrationExamples.of(self._state.folds).codes]
 
     @property
     def calibrate_on_(self) -> str:
@@ -554,11 +553,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     @property
     def feature_importances_(self) -> FloatArray:
         """The estimator's own importance of each column, (d,); the mean over several models."""
-        mean: FloatArray = np.mean([m.feature_importances_ for m in self.estimators_], axis=0)
-        return mean
+        return np.asarray(np.mean([m.feature_importances_ for m in self.estimators_], axis=0))
 
 
-def _only(name: str, values: list[Any]) -> Any:
+def _only(name: str, values: list[Fitted]) -> Fitted:
+    """Return the only estimator or calibrator; raise an AttributeError where there are several."""
     if len(values) != 1:
         raise AttributeError(f"with one {name} per fold there is {name}s_, not {name}_")
     return values[0]

@@ -40,8 +40,7 @@ def fit_to_examples(
 def draw_parts(units: IntArray, n_parts: int) -> IntArray:
     """Return a part in [0, n_parts) for each row (n,); rows of one unit are in one part."""
     used, number = np.unique(units, return_inverse=True)
-    parts: IntArray = np.random.RandomState(0).permutation(len(used))[number] % n_parts
-    return parts
+    return np.random.RandomState(0).permutation(len(used))[number] % n_parts
 
 
 def method_has_bounds(method: Any) -> bool:

@@ -275,8 +275,7 @@ def combine_probabilities(
         return probabilities[0]
     if bounds and fitted.point_calibrators is None:
         return merge_folds(bounds, fitted.calibrators[0].merge, probabilities)
-    mean: FloatArray = np.mean(probabilities, axis=0)
-    return mean
+    return np.asarray(np.mean(probabilities, axis=0))
 
 
 def apply_prior(

@@ -349,12 +349,16 @@ def _starts(n: int, share: float, delta: float) -> tuple[list[int], float]:
 def _cumulate(
     scores: FloatArray, labels: NDArray[np.bool_]
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return decreasing distinct scores (m,), and the examples and positives at or above them."""
+    """Return decreasing thresholds (m,), and the examples and positives at or above them.
+
+    The first threshold is above all scores, and the others are the distinct scores.
+    """
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
-    hits: IntArray = np.cumsum(labels[order], dtype=np.intp)
-    return ranked[last], last + 1, hits[last]
+    hits = np.cumsum(labels[order], dtype=np.intp)[last]
+    values = np.append(np.nextafter(ranked[0], inf), ranked[last])
+    return values, np.append(0, last + 1), np.append(0, hits)
 
 
 def _precision_threshold(
@@ -389,9 +393,7 @@ def _false_alarm_threshold(
 ) -> float | None:
     """Return the smallest threshold with at most ``share`` false alarms guaranteed, or None."""
     values, n, hits = _cumulate(scores, labels)
-    values = np.append(np.nextafter(values[0], inf), values)  # first flag no example
-    alarms = np.append(0, n - hits)
-    valid = np.flatnonzero(binom.cdf(alarms, len(scores), share) <= delta)
+    valid = np.flatnonzero(binom.cdf(n - hits, len(scores), share) <= delta)
     return float(values[valid[-1]]) if len(valid) else None
 
 
@@ -419,10 +421,8 @@ def _cost_threshold(
 ) -> float | None:
     """Return the threshold with the smallest cost limit, None if that exceeds ``max_cost``."""
     values, n, hits = _cumulate(scores, labels)
-    values = np.append(np.nextafter(values[0], inf), values)  # first flag no example
-    alarms, misses = np.append(0, n - hits), hits[-1] - np.append(0, hits)
-    expected = costs[0] * limits(alarms, len(scores), delta / 2)
-    expected += costs[1] * limits(misses, len(scores), delta / 2)
+    expected = costs[0] * limits(n - hits, len(scores), delta / 2)
+    expected += costs[1] * limits(hits[-1] - hits, len(scores), delta / 2)
     best = int(expected.argmin())
     return float(values[best]) if expected[best] <= max_cost else None
 

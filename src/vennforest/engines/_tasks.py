@@ -64,8 +64,7 @@ def calibrate_partitions(
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     warn_of_small_weights(float(counts.total), len(counts))
-    fitted: Calibrator = calibrator.fit_counts(counts, increasing=increasing)
-    return fitted
+    return calibrator.fit_counts(counts, increasing=increasing)
 
 
 def _count_scores(
@@ -85,8 +84,7 @@ def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]
 def labels_of(batch: pa.RecordBatch, target: str) -> NDArray[Any]:
     """Return the labels (n,) of a batch without missing ones."""
     encoded = batch.column(target).dictionary_encode()
-    of_rows: NDArray[Any] = np.asarray(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
-    return of_rows
+    return np.asarray(np.asarray(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()])
 
 
 def classes_of(labels: Iterable[NDArray[Any]], target: str) -> NDArray[Any]:
@@ -99,8 +97,7 @@ def classes_of(labels: Iterable[NDArray[Any]], target: str) -> NDArray[Any]:
             f"{target!r} must contain labels of one kind, got text in some partitions and numbers "
             "in others"
         )
-    classes: NDArray[Any] = np.unique(np.concatenate(parts))
-    return classes
+    return np.unique(np.concatenate(parts))
 
 
 def sum_of(parts: Sequence[ScoreCounts]) -> ScoreCounts:

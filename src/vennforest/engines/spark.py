@@ -106,8 +106,7 @@ def _packed_bytes(content: Any) -> bytes:
     """Pickle a task or predictor, with classes of the user's ``__main__`` by value."""
     from pyspark import cloudpickle
 
-    packed: bytes = cloudpickle.dumps(content)
-    return packed
+    return bytes(cloudpickle.dumps(content))
 
 
 @lru_cache(MAX_UNPACKED)

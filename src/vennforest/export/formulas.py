@@ -121,8 +121,7 @@ def _starts_of_bins() -> FloatArray:
     edges = np.arange(1, 2 * N_VENN_BINS) / (2 * N_VENN_BINS)
     near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
     is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_VENN_BINS)[:, None]
-    starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
-    return starts
+    return np.asarray(near[np.arange(len(edges)), is_in.argmax(axis=1)])
 
 
 def _venn_formulas(calibrator: Venn, scores: Term) -> dict[str, Term]:

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,7 +36,7 @@ from vennforest.export.onnx_trees import TREE_ENSEMBLES, forest_scores, histogra
 from vennforest.forest import FORESTS
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
-from vennforest.sources.estimators import split_pipeline
+from vennforest.sources.estimators import split_pipeline, without_frozen
 
 REFUSAL = "model must be a table or a formula"
 
@@ -125,7 +124,7 @@ def to_onnx(
 
 def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Any]) -> str:
     """Add the model of a fold; return the name of its scores (n,) or (n, k)."""
-    estimator = _without_frozen(fold.model)
+    estimator = without_frozen(fold.model)
     if isinstance(estimator, BlendedModel):
         scores = _blend_scores(graph, estimator, votes, inputs)
     else:
@@ -166,7 +165,7 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
 
 def _model_scores(graph: OnnxGraph, model: Any, votes: Any, inputs: Sequence[Any]) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
-    scores = _estimator_scores(graph, _without_frozen(model), votes, inputs)
+    scores = _estimator_scores(graph, without_frozen(model), votes, inputs)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)
@@ -341,11 +340,4 @@ def _models_of(fold: Fold) -> list[Any]:
 
 def _last_steps(fold: Fold) -> list[Any]:
     """Return the estimators at the ends of the pipelines of a fold."""
-    return [split_pipeline(_without_frozen(model))[1] for model in _models_of(fold)]
-
-
-def _without_frozen(estimator: Any) -> Any:
-    """Return the estimator that is frozen, or the estimator itself."""
-    while isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    return estimator
+    return [split_pipeline(without_frozen(model))[1] for model in _models_of(fold)]

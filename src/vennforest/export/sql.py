@@ -149,25 +149,19 @@ def to_sql(
     codes: dict[str, SqlCode] = write_outputs(formulas, query)
     lists = [code if isinstance(code, list) else [code] for code in codes.values()]
     outputs = [code for part in lists for code in part]
-    scores = ", ".join(f"{x} AS {name}" for x, name in zip(doubles, query.scores, strict=True))
     table_name = "vennforest_table"
     while any(table_name in name for name in (*names, *added)):
         table_name += "_"
-    # Named levels, since SQLite's parser has a limit of nested queries.
-    levels = [f"SELECT DISTINCT {scores} FROM {table_name} AS t WHERE {test}"]
-    for i, (values, joins) in enumerate(zip(query.values, query.joins, strict=True)):
-        levels.append(f"SELECT v.*, {', '.join(values)} FROM vennforest_{i} AS v {' '.join(joins)}")
-    with_levels = ",\n".join(f"vennforest_{i} AS ({level})" for i, level in enumerate(levels))
-    results = ", ".join([*query.scores, *(f"{code} AS o{i}" for i, code in enumerate(outputs))])
+    source = f"{table_name} AS t"
     equal = [f"{x} = w.{name}" for x, name in zip(doubles, query.scores, strict=True)]
     # The test is repeated, since ClickHouse fills rows without a match with zeros.
     selected = [
         f"CASE WHEN {test} THEN w.o{i} END AS {quoted(title)}" for i, title in enumerate(added)
     ]
     code = (
-        f"SELECT t.*, {', '.join(selected)}\nFROM {table_name} AS t\n"
-        f"LEFT JOIN (WITH {with_levels}\nSELECT {results} FROM vennforest_{len(query.values)} AS v"
-        f") AS w ON {' AND '.join(equal)}"
+        f"SELECT t.*, {', '.join(selected)}\nFROM {source}\n"
+        f"LEFT JOIN ({query.select(outputs, doubles, f'{source} WHERE {test}')}) AS w "
+        f"ON {' AND '.join(equal)}"
     )
     return (code if dialect == "duckdb" else _translated(code, dialect)).replace(table_name, table)
 
@@ -273,8 +267,7 @@ def _translated(code: str, dialect: Dialect) -> str:
         return node
 
     tree = sqlglot.parse_one(code, read="duckdb").transform(changed, copy=False)
-    text: str = tree.sql(dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)
-    return text
+    return str(tree.sql(dialect, unsupported_level=sqlglot.ErrorLevel.RAISE))
 
 
 class _Query:
@@ -287,6 +280,21 @@ class _Query:
         self.level_of: dict[str, int] = {}  # 0: the scores
         self.depth_of: dict[str, int] = {}
         self.n_names = 0
+
+    def select(self, outputs: Sequence[str], columns: Sequence[str], source: str) -> str:
+        """Return a SELECT of the scores and ``outputs`` for each distinct score of a source.
+
+        ``columns`` are the expressions of the scores in the source.
+        """
+        scores = ", ".join(f"{x} AS {name}" for x, name in zip(columns, self.scores, strict=True))
+        # Named levels, since SQLite's parser has a limit of nested queries.
+        levels = [f"SELECT DISTINCT {scores} FROM {source}"]
+        for i, (values, joins) in enumerate(zip(self.values, self.joins, strict=True)):
+            added = f"SELECT v.*, {', '.join(values)} FROM vennforest_{i} AS v {' '.join(joins)}"
+            levels.append(added)
+        with_levels = ",\n".join(f"vennforest_{i} AS ({level})" for i, level in enumerate(levels))
+        results = ", ".join([*self.scores, *(f"{code} AS o{i}" for i, code in enumerate(outputs))])
+        return f"WITH {with_levels}\nSELECT {results} FROM vennforest_{len(self.values)} AS v"
 
     def score(self) -> SqlCode:
         return self.scores if len(self.scores) > 1 else self.scores[0]

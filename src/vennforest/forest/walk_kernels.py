@@ -13,16 +13,9 @@ uint32 words in the order of the float32 numbers they stand for, NaN below them 
 Indices are uint64 throughout, which spares numba's test for negative ones.
 """
 
-from typing import Any
-
 import numpy as np
 
 from vennforest._jit import kernel
-
-Word = Any
-Words = Any
-Floats = Any
-Integer = Any
 
 LEAF = np.uint32(0xFFFFFFFF)
 NAN_KEY = np.uint32(0)
@@ -37,7 +30,7 @@ WALKERS = 1024
 
 
 @kernel
-def order_key(bits: Word) -> Word:
+def order_key(bits):
     """Return the key of the float32 number with these uint32 bits."""
     size = bits & np.uint32(0x7FFFFFFF)
     if size > np.uint32(0x7F800000):
@@ -50,18 +43,8 @@ def order_key(bits: Word) -> Word:
 
 @kernel
 def pack_tree(
-    left: Words,
-    right: Words,
-    feature: Words,
-    threshold: Floats,
-    missing_left: Words,
-    values: Words,
-    offset: Integer,
-    nodes: Words,
-    table: Words,
-    slots: Words,
-    n: Integer,
-) -> Integer:
+    left, right, feature, threshold, missing_left, values, offset, nodes, table, slots, n
+):
     """Write one tree breadth-first from node ``offset`` on; return the table's number of rows.
 
     The first six arrays are scikit-learn's, of shape (n_nodes,), the last of them, ``values``, of
@@ -115,7 +98,7 @@ def pack_tree(
 
 
 @kernel
-def find_row(words: Words, at: Integer, table: Words, slots: Words, n: Integer) -> Integer:
+def find_row(words, at, table, slots, n):
     """Return the row of ``table`` that equals ``words[at]``, added as row n if none does."""
     mask = np.uint64(slots.size - 1)
     slot = hash_of(words, at) & mask
@@ -134,7 +117,7 @@ def find_row(words: Words, at: Integer, table: Words, slots: Words, n: Integer) 
 
 
 @kernel
-def fill_slots(table: Words, n: Integer, slots: Words) -> None:
+def fill_slots(table, n, slots):
     """Enter the first n rows of the table, all different, into empty slots."""
     mask = np.uint64(slots.size - 1)
     for row in range(n):
@@ -145,7 +128,7 @@ def fill_slots(table: Words, n: Integer, slots: Words) -> None:
 
 
 @kernel
-def hash_of(words: Words, at: Integer) -> Word:
+def hash_of(words, at):
     """Return a uint64 hash of row ``at`` of uint64 words."""
     h = ZERO
     for j in range(words.shape[1]):
@@ -155,7 +138,7 @@ def hash_of(words: Words, at: Integer) -> Word:
 
 
 @kernel
-def step(nodes: Words, keys: Words, row: Integer, at: Integer) -> Integer:
+def step(nodes, keys, row, at):
     """Return the child of node ``at`` that the row whose keys begin at ``row`` goes to."""
     key = keys[row + np.uint64(nodes[at + ONE])]
     right = np.uint32(key + nodes[at + THREE]) > nodes[at]
@@ -163,9 +146,7 @@ def step(nodes: Words, keys: Words, row: Integer, at: Integer) -> Integer:
 
 
 @kernel
-def land(
-    nodes: Words, at: Words, going: Words, n: Integer, walker: Integer, position: Word
-) -> Word:
+def land(nodes, at, going, n, walker, position):
     """Store the position of a walker; return n, plus one if it is at no leaf yet."""
     at[walker] = position
     going[n] = walker
@@ -173,9 +154,7 @@ def land(
 
 
 @kernel
-def walk(
-    nodes: Words, keys: Words, row: Words, at: Words, going: Words, n: Integer, steps: Integer
-) -> None:
+def walk(nodes, keys, row, at, going, n, steps):
     """Send n walkers down from the nodes ``at``, each with the keys of its ``row``, to leaves.
 
     Eight walk side by side, so their loads overlap; walkers that have reached a leaf after
@@ -232,17 +211,7 @@ def walk(
 
 
 @kernel
-def score_rows(
-    nodes: Words,
-    roots: Words,
-    bits: Words,
-    membership: Words,
-    examples: Words,
-    table: Floats,
-    steps: Integer,
-    means: Floats,
-    leaves: Words,
-) -> None:
+def score_rows(nodes, roots, bits, membership, examples, table, steps, means, leaves):
     """Walk rows through their trees; write the means of the leaves' values, or leaves' places.
 
     Parameters

@@ -20,6 +20,7 @@ from vennforest._validation import (
     class_index,
     encode_groups,
     encode_labels,
+    refuse_one_class,
 )
 from vennforest.scores import as_numbers, check_scores, read_probabilities
 
@@ -33,6 +34,15 @@ class EventEstimates(NamedTuple):
     outcome: FloatArray
     p: FloatArray
     weight: FloatArray
+
+
+def uncertain_rows(
+    problem: EventEstimates, groups: IntArray | None
+) -> tuple[EventEstimates, IntArray | None]:
+    """Return the rows whose estimate is neither 0 nor 1, and the codes of their groups."""
+    is_inside = (problem.p > 0) & (problem.p < 1)
+    inside = EventEstimates(*(values[is_inside] for values in problem))
+    return inside, None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
 
 
 class ClassEstimates(NamedTuple):
@@ -87,11 +97,7 @@ def check_estimates(
     codes, labels = encode_labels(y, classes, len(estimates))
     estimates = check_probabilities(p, labels) if hasattr(p, "columns") else estimates
     k = len(labels)
-    if k == 1:
-        raise ValueError(
-            "y must contain at least two classes (or name them with classes=), "
-            f"got one class: {labels.tolist()[0]!r}"
-        )
+    refuse_one_class(labels)
     weight = check_weights(sample_weight, len(estimates))
     positive = 1 if k == 2 else None
     if pos_label is not None:
@@ -132,8 +138,7 @@ def group_numbers(
     codes = encode_groups(groups, p)
     if codes is None or sample_weight is None:
         return codes
-    numbers: IntArray = np.unique(codes[np.asarray(sample_weight) > 0], return_inverse=True)[1]
-    return numbers
+    return np.unique(codes[np.asarray(sample_weight) > 0], return_inverse=True)[1]
 
 
 def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> FloatArray:
@@ -151,9 +156,9 @@ def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> Fl
 
 def check_versus(versus: ArrayLike, p: ArrayLike) -> None:
     """Raise an error unless other estimates are of as many rows as p."""
-    others, n = as_numbers(versus, "versus"), len(as_numbers(p, "p"))
-    if len(others) != n:
-        raise InputError(f"versus must have the rows of p, {n}, got shape {others.shape}")
+    other_p, n = as_numbers(versus, "versus"), len(as_numbers(p, "p"))
+    if len(other_p) != n:
+        raise InputError(f"versus must have the rows of p, {n}, got shape {other_p.shape}")
 
 
 Strategy = Literal["uniform", "quantile"]

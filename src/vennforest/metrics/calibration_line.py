@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from vennforest._validation import FloatArray, IntArray, check_inside
-from vennforest.metrics._inputs import EventEstimates, group_numbers, positive_problem
+from vennforest.metrics._inputs import (
+    EventEstimates,
+    group_numbers,
+    positive_problem,
+    uncertain_rows,
+)
 from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.logistic import covariance, fit_offset_regression, is_separated
 
@@ -94,12 +99,10 @@ def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> C
     z = float(ndtri((1 + level) / 2))
     ratio = _observed_expected(problem, groups, z)
     # Which rows are left out depends on p alone, so it does not bias the regression on p.
-    is_inside = (problem.p > 0) & (problem.p < 1)
-    certain = int((~is_inside).sum())
-    outcome, p, weight = (values[is_inside] for values in problem)
+    (outcome, p, weight), groups = uncertain_rows(problem, groups)
+    certain = len(problem.p) - len(p)
     if not len(p):
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
-    groups = None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
     odds = np.log(p) - np.log1p(-p)
     constant = np.ones((len(odds), 1))
     intercept = _last_coefficient(constant, odds, outcome, weight, groups, z)

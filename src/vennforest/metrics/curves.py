@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, check_inside, check_option
+from vennforest._validation import FloatArray, IntArray, check_inside, check_option
 from vennforest.counts import binomial_bound
 from vennforest.metrics._inputs import (
     EventEstimates,
@@ -156,18 +156,9 @@ def reliability_curve(
     fit = recalibrate(problem)
     n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
     codes = bin_codes(problem.p, bins, strategy, problem.weight)
-    intervals = [
-        share_interval(
-            problem.outcome[rows],
-            None if numbers is None else numbers[rows],
-            problem.weight[rows],
-            level,
-        )
-        for rows in (codes == k for k in np.unique(codes))
-    ]
+    bin_low, bin_high = _bin_intervals(problem, numbers, codes, level)
     steps = np.flatnonzero(np.diff(fit.fitted) > 0)
     corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
-    bin_low, bin_high = np.array(intervals).T
     smooth_estimate, smooth_share, band_low, band_high = smooth_curve(problem, numbers, level)
     band_estimate = smooth_estimate
     if band == "confidence":
@@ -175,6 +166,9 @@ def reliability_curve(
         # Between two points the lower bound is that of the left one, the upper that of the right.
         band_estimate = np.repeat(x, 3)[1:-1]
         band_low, band_high = np.repeat(low, 3)[:-2], np.repeat(high, 3)[2:]
+    auc = None
+    if sample_weight is None and estimates.positive is not None:
+        auc = auc_interval(problem.outcome, problem.p, groups=numbers, classes=(0, 1), level=level)
     return ReliabilityCurve(
         bin_estimate=r_k,
         bin_share=phi_k,
@@ -193,12 +187,23 @@ def reliability_curve(
         positives=fit.weight * fit.observed,
         negatives=fit.weight * (1 - fit.observed),
         line=line_of(problem, numbers, level),
-        auc=auc_interval(problem.outcome, problem.p, groups=numbers, classes=(0, 1), level=level)
-        if sample_weight is None and estimates.positive is not None
-        else None,
+        auc=auc,
         event=estimates.event,
         level=level,
     )
+
+
+def _bin_intervals(
+    problem: EventEstimates, groups: IntArray | None, codes: IntArray, level: float
+) -> FloatArray:
+    """Return the ends (2, b) of the intervals of the observed shares in bins, from codes (n,)."""
+    outcome, _, weight = problem
+    ends = []
+    for code in np.unique(codes):
+        rows = codes == code
+        groups_in_bin = None if groups is None else groups[rows]
+        ends.append(share_interval(outcome[rows], groups_in_bin, weight[rows], level))
+    return np.array(ends).T
 
 
 class CalibrationBand(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,40 +83,38 @@ def interval_curve(
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
+    if confidence is not None and confidence.lower.shape != m.lower.shape:
+        raise ValueError(
+            f"confidence must have shape {m.lower.shape}, got {confidence.lower.shape}"
+        )
     if pos_label is None and len(m.classes) > 2:
         column, event = m.lower.argmax(axis=1), "predicted label"
     else:
         code = class_index(m.classes, pos_label)
         column, event = np.full(len(m), code), str(m.classes[code])
+    rows = np.arange(len(m))
+    order = np.lexsort((m.upper[rows, column], m.lower[rows, column], middle[rows, column]))
+    if len(m) > MAX_POINTS:
+        rows = np.linspace(0, len(m) - 1, MAX_POINTS).round().astype(np.intp)
+        order = order[rows]
+    cells = order, column[order]
     outcome = None
     if y is not None:
-        outcome = (column == encode_labels(y, m.classes, len(m))[0]).astype(np.float64)
-    low, high, middle = (
-        np.take_along_axis(table, column[:, None], axis=1)[:, 0]
-        for table in (m.lower, m.upper, middle)
-    )
-    order, x = np.lexsort((high, low, middle)), np.arange(1.0, len(m) + 1)
-    if len(m) > MAX_POINTS:
-        points = np.linspace(0, len(m) - 1, MAX_POINTS).round().astype(np.intp)
-        order, x = order[points], x[points]
-    ends = None
-    if confidence is not None:
-        if confidence.lower.shape != m.lower.shape:
-            raise ValueError(
-                f"confidence must have shape {m.lower.shape}, got {confidence.lower.shape}"
-            )
-        ends = confidence.lower[order, column[order]], confidence.upper[order, column[order]]
-    return IntervalCurve(
-        x,
-        low[order],
-        high[order],
-        middle[order],
-        None if outcome is None else outcome[order],
+        is_event = column == encode_labels(y, m.classes, len(m))[0]
+        outcome = is_event[order].astype(np.float64)
+    curve = IntervalCurve(
+        rows.astype(np.float64) + 1,
+        m.lower[cells],
+        m.upper[cells],
+        middle[cells],
+        outcome,
         event,
         len(m),
-        ends,
-        None if confidence is None else confidence.level,
     )
+    if confidence is None:
+        return curve
+    ends = confidence.lower[cells], confidence.upper[cells]
+    return replace(curve, confidence=ends, level=confidence.level)
 
 
 def share_interval(

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtri
 
 from vennforest._validation import FloatArray, IntArray, check_count, check_inside
-from vennforest.metrics._inputs import EventEstimates, group_numbers, positive_problem
+from vennforest.metrics._inputs import (
+    EventEstimates,
+    group_numbers,
+    positive_problem,
+    uncertain_rows,
+)
 from vennforest.metrics.calibration_line import IntervalEstimate
 from vennforest.metrics.logistic import LogisticFit, covariance, fit_offset_regression, is_separated
 
@@ -44,14 +49,11 @@ def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float)
     sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out. Arrays are empty
     if no maximum exists or all estimates are equal.
     """
-    is_inside = (problem.p > 0) & (problem.p < 1)
-    outcome, p, weight = (values[is_inside] for values in problem)
-    empty = (np.empty(0),) * 4
+    (outcome, p, weight), groups = uncertain_rows(problem, groups)
     if (spline := _fit_spline(p, outcome, weight)) is None:
-        return empty
+        return (np.empty(0),) * 4
     fit, knots = spline
     order = np.argsort(p, kind="stable")
-    groups = None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
     rank = np.cumsum(weight[order])
     n = rank[-1]
     left_out = N_LEFT_OUT if n >= MIN_ROWS_TO_LEAVE_OUT else 0
@@ -142,24 +144,21 @@ def calibration_distances(
     check_count(random_state, "random_state", 0)
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
     numbers = group_numbers(groups, p, sample_weight)
-    is_inside = (problem.p > 0) & (problem.p < 1)
-    outcome, estimate, weight = (values[is_inside] for values in problem)
-    group = np.arange(len(estimate)) if numbers is None else numbers[is_inside]
+    (outcome, estimate, weight), unit = uncertain_rows(problem, numbers)
+    unit = np.arange(len(estimate)) if unit is None else unit
     of_rows = _distances_to_curve(estimate, outcome, weight)
-    draws = np.empty((n_draws, 4))
+    draws = np.full((n_draws, 4), np.nan)
     if np.isfinite(of_rows).all():
-        units, unit = np.unique(group, return_inverse=True)
+        n_units = int(unit.max()) + 1
         cell, cells = _kernel_cells(estimate)
         of_cell = np.bincount(cell, weights=weight * estimate) / np.bincount(cell, weights=weight)
+        corner, p_of_corner = 2 * cell + (outcome > 0), np.repeat(of_cell, 2)
+        outcomes = np.tile([0.0, 1.0], cells)
         rng = np.random.default_rng(random_state)
         for draw in draws:
-            times = weight * rng.multinomial(len(units), np.full(len(units), 1 / len(units)))[unit]
-            corner = 2 * cell + (outcome > 0)
+            times = weight * rng.multinomial(n_units, np.full(n_units, 1 / n_units))[unit]
             sums = np.bincount(corner, weights=times, minlength=2 * cells).astype(np.float64)
-            p_of_corner, outcomes = np.repeat(of_cell, 2), np.tile([0.0, 1.0], cells)
             draw[:] = _distances_to_curve(p_of_corner[sums > 0], outcomes[sums > 0], sums[sums > 0])
-    else:
-        draws[:] = np.nan
     draws = draws[np.isfinite(draws).all(axis=1)]
     tails = (1 - level) / 2, (1 + level) / 2
     ends = np.quantile(draws, tails, axis=0) if len(draws) else np.full((2, 4), np.nan)

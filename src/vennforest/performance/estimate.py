@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,6 +42,7 @@ from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
 from vennforest.scores import check_scores
 from vennforest.sources import CalibrationExamples, Fold
+from vennforest.sources.estimators import first_model, without_frozen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,7 +214,7 @@ def estimate_performance(
     level = check_inside(level, "level")
     if shift is not None:
         check_option(shift, Shift, "shift")
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = _as_table(X)
     if not hasattr(model, "predict_proba"):
         raise InputError(
             f"model must be a fitted classifier or calibrator, got {type(model).__name__}"
@@ -233,17 +233,7 @@ def estimate_performance(
         log_ratio = np.log(importance)[:, None]
         # Clipped, because the map would extrapolate beyond the ratios of the examples.
         new_log_ratio = np.log(np.clip(new, importance.min(), importance.max()))[:, None]
-    recalibration = Recalibration.fit(
-        examples.p,
-        examples.codes,
-        repeats=examples.repeats,
-        importance=importance,
-        groups=examples.groups,
-        covariates=log_ratio,
-    )
-    if examples.is_reused:
-        root = recalibration.root * np.sqrt(REUSE_VARIANCE)
-        recalibration = replace(recalibration, root=root)
+    recalibration = _fit_recalibration(examples, importance, log_ratio)
     recalibrate = recalibration.at(unshifted, new_log_ratio)
 
     def for_prior(p: FloatArray) -> FloatArray:
@@ -260,12 +250,36 @@ def estimate_performance(
     for b, theta in enumerate(recalibration.draws(n_draws, rng)):
         measures = predictions.of_labels(_draw_labels(for_prior(recalibrate(theta)), rng))
         draws[b] = [measures[name] for name in names]
-    is_defined = ~np.isnan(estimate) & ((~np.isnan(draws)).mean(axis=0) >= level)
-    tails = (1 - level) / 2, (1 + level) / 2
-    lower, upper = ends = np.full((2, len(names)), np.nan)
-    ends[:, is_defined] = np.nanquantile(draws[:, is_defined], tails, axis=0)
-    estimate[~is_defined] = np.nan
+    lower, upper = _central_interval(draws, level)
+    lower[np.isnan(estimate)] = upper[np.isnan(estimate)] = np.nan
+    estimate[np.isnan(lower)] = np.nan
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
+
+
+def _fit_recalibration(
+    examples: Examples, importance: FloatArray | None, covariates: FloatArray | None
+) -> Recalibration:
+    """Return the correction of probabilities that examples (n,) give; see `Recalibration.fit`."""
+    recalibration = Recalibration.fit(
+        examples.p,
+        examples.codes,
+        repeats=examples.repeats,
+        importance=importance,
+        groups=examples.groups,
+        covariates=covariates,
+    )
+    if not examples.is_reused:
+        return recalibration
+    return replace(recalibration, root=recalibration.root * np.sqrt(REUSE_VARIANCE))
+
+
+def _central_interval(draws: FloatArray, level: float) -> FloatArray:
+    """Return the ends (2, m) of the central part of draws (b, m), NaN where too few are defined."""
+    ends = np.full((2, draws.shape[1]), np.nan)
+    is_defined = (~np.isnan(draws)).mean(axis=0) >= level
+    tails = (1 - level) / 2, (1 + level) / 2
+    ends[:, is_defined] = np.nanquantile(draws[:, is_defined], tails, axis=0)
+    return ends
 
 
 def _predicted_probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
@@ -285,7 +299,7 @@ def _reference_examples(model: Any, reference: Any) -> Examples:
     """Return the examples that show how well the model is calibrated."""
     is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
-        X = reference[0] if hasattr(reference[0], "shape") else np.asarray(reference[0])
+        X = _as_table(reference[0])
         codes = encode_labels(reference[1], model.classes_, count_rows(X))[0]
         if not is_own or not are_of_fit(model, codes):
             if training_share(model, hash_for_model(model, X)) >= MAX_TRAINING_SHARE:
@@ -327,8 +341,7 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
                 raise InputError(
                     f"reference must be the {fitted.n_rows} rows given to fit, got {n}"
                 )
-            X = X if hasattr(X, "shape") else np.asarray(X)
-            rows = _safe_indexing(X, examples.rows)
+            rows = _safe_indexing(_as_table(X), examples.rows)
     p = calibration_probabilities(replace(fitted, folds=folds))
     is_reused = fitted.calibrate_on not in INDEPENDENT_SOURCES
     return Examples(p, examples.codes, examples.weight, groups, rows, is_reused)
@@ -376,8 +389,7 @@ def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
     u = rng.random(len(q))
     if q.shape[1] == 2:
         return (u < q[:, 1]).astype(np.intp)
-    codes: IntArray = (u[:, None] > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1)
-    return codes
+    return np.asarray((u[:, None] > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1))
 
 
 def _shift_of_rows(
@@ -389,8 +401,7 @@ def _shift_of_rows(
     if old is None:
         raise InputError('reference must be given with shift="covariate": the rows given to fit')
     estimator = model.estimators_[0] if isinstance(model, CalibratedClassifier) else model
-    estimator = getattr(estimator, "first_model", estimator)  # of a blend
-    old_ratios, new_ratios = density_ratios(estimator, old, new, seed)
+    old_ratios, new_ratios = density_ratios(first_model(estimator), old, new, seed)
     n_examples = float(old_ratios.sum() ** 2 / (old_ratios**2).sum())
     share_outside = float((new_ratios > np.quantile(old_ratios, 0.99)).mean())
     if n_examples < MIN_ROWS_TO_ESTIMATE or share_outside > MAX_SHARE_OUTSIDE:
@@ -415,11 +426,11 @@ def density_ratios(
     The ratios are out-of-bag odds of a classifier that separates new from old rows (Bickel et al.
     2009), with mean 1 at old rows.
     """
-    while isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
     n, m = old.shape[0], new.shape[0]
     is_new = np.repeat([0, 1], [n, m])
-    domain = CalibratedClassifier(clone(estimator), random_state=random_state, merge="pooled")
+    domain = CalibratedClassifier(
+        clone(without_frozen(estimator)), random_state=random_state, merge="pooled"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are not about the user's model
         p = domain.fit(_stack(old, new), is_new).oob_probability_
@@ -430,12 +441,15 @@ def density_ratios(
     return ratios[:n], ratios[n:]
 
 
+def _as_table(X: Any) -> Any:
+    """Return rows as a table or array, which lists become."""
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
 def _stack(above: Any, below: Any) -> Any:
     """Return the rows of two tables of the same kind as one table."""
     if issparse(above) or issparse(below):
         return vstack([above, below], format="csr")
     if hasattr(above, "iloc") and hasattr(below, "iloc"):
-        pd = needed("pandas", "data frames")
-
-        return pd.concat([above, below], ignore_index=True)
+        return needed("pandas", "data frames").concat([above, below], ignore_index=True)
     return np.concatenate([np.asarray(above), np.asarray(below)])

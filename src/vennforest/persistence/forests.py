@@ -61,6 +61,12 @@ class PackedTrees:
     seeds: NDArray[np.int64]
 
     def _check_state(self) -> None:
+        self._check_parameters()
+        self._check_arrays()
+        self._check_links()
+
+    def _check_parameters(self) -> None:
+        """Refuse forests and trees of other types, or of other classes and features."""
         forest, trees = self.bare_forest, self.bare_trees
         require(type(forest) in PACKED_FORESTS, "bare_forest must be a forest")
         require(isinstance(trees, list) and trees, "bare_trees must be a list of trees")
@@ -75,14 +81,18 @@ class PackedTrees:
             require(tree.n_features_in_ == n_features, "trees must have the forest's features")
             # Trees of a forest are fitted to class indices.
             require(np.array_equal(tree.classes_, np.arange(k)), "trees must have its classes")
+
+    def _check_arrays(self) -> None:
+        """Refuse arrays of other shapes and types, or with numbers out of their range."""
         check_array(self.counts, "counts", (None,), "i", 1, MAX_STORED_NODES)
         n_trees, n_nodes = len(self.counts), int(self.counts.sum())
         require(
             n_trees > 0 and n_nodes < MAX_STORED_NODES,
             f"nodes must be fewer than {MAX_STORED_NODES}",
         )
-        check_array(self.kinds, "kinds", (n_trees,), "i", 0, len(trees) - 1)
+        check_array(self.kinds, "kinds", (n_trees,), "i", 0, len(self.bare_trees) - 1)
         check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
+        k = len(self.bare_forest.classes_)
         check_array(self.values, "values", (n_nodes, k), low=0, high=1 + 1e-9)
         for name, dtype in FIELD_TYPES.items():
             column = self.nodes[name]
@@ -91,7 +101,10 @@ class PackedTrees:
             is_free = name in ("threshold", "impurity")  # infinite where scikit-learn says so
             require(not np.isnan(column).any(), f"{name} must be numbers")
             require(is_free or np.isfinite(column).all(), f"{name} must be finite")
-        # Kernels follow children and features without a check.
+
+    def _check_links(self) -> None:
+        """Refuse children and features out of place, which kernels follow without a check."""
+        n_nodes, n_features = len(self.values), self.bare_forest.n_features_in_
         left, right = self.nodes["left_child"], self.nodes["right_child"]
         is_inner = left > 0
         require((is_inner == (right > 0)).all(), "nodes must have two children or none")

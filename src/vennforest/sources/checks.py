@@ -103,9 +103,14 @@ def _equal_by_chance(columns: Sequence[NDArray[Any]]) -> float:
     return float(n * -np.expm1(-(n - 1) * np.exp(log_probability)))
 
 
+def without_arrow(X: Any) -> Any:
+    """Return an Arrow table as a pandas data frame, other rows as they are."""
+    return X.to_pandas() if hasattr(X, "column_names") else X
+
+
 def features_of(X: Any) -> list[NDArray[Any]]:
     """Return the columns (n,) of an array or data frame (n, d), or of one column (n,)."""
-    X = X.to_pandas() if hasattr(X, "column_names") else X  # of an Arrow table
+    X = without_arrow(X)
     if hasattr(X, "columns"):  # whose names may occur twice
         cells = getattr(X, "iloc", X)
         return [np.asarray(cells[:, j]) for j in range(len(X.columns))]

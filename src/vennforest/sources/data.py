@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
@@ -27,7 +26,7 @@ from vennforest._validation import (
 )
 from vennforest.forest import Members, Membership
 from vennforest.scores import ScoreKind
-from vennforest.sources.estimators import model_scores, transform_rows, transformed
+from vennforest.sources.estimators import model_scores, transform_rows, transformed, without_frozen
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 ScoresAndExamples = tuple[FloatArray, IntArray | None]
@@ -143,9 +142,7 @@ class OutOfBagFold(Fold):
 
     def _member_rows(self, X: Any) -> Any:
         """Return the rows of X as the members take them."""
-        model = self.model
-        model = model.estimator if isinstance(model, FrozenEstimator) else model
-        return self.members.check(transform_rows(model, X))
+        return self.members.check(transform_rows(without_frozen(self.model), X))
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -231,8 +228,7 @@ class TrainingData:
     @property
     def y(self) -> NDArray[Any]:
         """The labels (n,), which models learn."""
-        labels: NDArray[Any] = self.classes[self.codes]
-        return labels
+        return self.classes[self.codes]
 
     @property
     def groups(self) -> IntArray | None:

@@ -75,7 +75,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
 
 def refuse_other_columns(X: Any, model: Any) -> None:
     """Refuse a data frame without the columns of training for LightGBM, which goes by place."""
-    model = model.estimator if isinstance(model, FrozenEstimator) else model
+    model = without_frozen(model)
     is_lightgbm = any(cls.__module__.startswith("lightgbm.") for cls in type(model).__mro__)
     if not (is_lightgbm and is_frame(X)):
         return
@@ -90,9 +90,21 @@ def refuse_other_columns(X: Any, model: Any) -> None:
         )
 
 
+def without_frozen(estimator: Any) -> Any:
+    """Return the estimator in a `FrozenEstimator`, or the estimator itself."""
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    return estimator
+
+
+def first_model(model: Any) -> Any:
+    """Return the first model of a blend, or the model itself."""
+    return getattr(model, "first_model", model)
+
+
 def as_read(X: Any, model: Any) -> Any:
     """Return rows as the model reads the columns of a table, whatever the format of its file."""
-    model = getattr(model, "first_model", model)  # of a blend
+    model = first_model(model)
     is_of_table = type(model) is Pipeline and hasattr(model[0], "as_types")
     return model[0].transform(X) if is_of_table else X
 

@@ -16,7 +16,7 @@ from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
 from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.data import Fold, OutOfBagFold, Subforest, TrainingData
-from vennforest.sources.estimators import split_pipeline, transform_rows
+from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
 
 N_EXAMPLES_FOR_VARIANCE = 512
 """Calibration examples from which the variance between members is estimated."""
@@ -53,41 +53,29 @@ def out_of_bag_fold(
     Boström's (2008). ``verify`` compares the leaves of some trees with their bags; without it
     scores may have seen their own labels, so it is for studies of such forests alone.
     """
-    is_frozen = isinstance(estimator, FrozenEstimator)
-    inner = estimator.estimator if is_frozen else estimator
-    _check_estimator(inner)
+    _check_estimator(without_frozen(estimator))
     if subforest == "exchangeable" and data.groups is not None:
         raise InputError(
             'subforest must be "all" where groups are given, got "exchangeable": the drawn '
             "example leaves the calibration set and others of its group stay in it; "
             'use calibrate_on="cv"'
         )
+    is_frozen = isinstance(estimator, FrozenEstimator)
     if is_frozen:
-        model = estimator
+        model, inner = estimator, without_frozen(estimator)
         check_is_fitted(split_pipeline(inner)[1])
         ensemble_rows = transform_rows(inner, data.X)
     else:
         data = data.with_positive_weight()
         model, ensemble_rows = _fit_ensemble(estimator, data)
-        inner = model
-    members = Members(split_pipeline(inner)[1], votes, n_jobs)
+    members = Members(split_pipeline(without_frozen(model))[1], votes, n_jobs)
     if members.n_members < MIN_TREES:
         warn(
             f"the ensemble has {members.n_members} members: the out-of-bag scores that calibrate "
             "are by few of them and noisier than those of new rows, so probabilities are too near "
             'the middle: use 100 or more, or calibrate_on="cv"'
         )
-    try:
-        membership = members.read_membership(
-            members.check(ensemble_rows), data.codes, data.weight, data.groups, verify
-        )
-    except BagsError as error:
-        if not is_frozen:
-            raise
-        raise BagsError(
-            'X and y must be what the frozen model was trained on for calibrate_on="oob", in the '
-            "same order, got others: leave calibrate_on out to calibrate on new data"
-        ) from error
+    membership = _membership(members, ensemble_rows, data, verify, is_frozen)
     index = _calibration_rows(membership, data)
     if len(index) < len(data):
         data, ensemble_rows = data.rows(index), _safe_indexing(ensemble_rows, index)
@@ -143,6 +131,22 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     ensemble.fit = fit
     model.fit(data.X, data.y, **data.all_fit_params())
     return model, rows
+
+
+def _membership(
+    members: Members, rows: Any, data: TrainingData, verify: bool, is_frozen: bool
+) -> Membership:
+    """Return which training examples are out of bag for which member: see `read_membership`."""
+    checked = members.check(rows)
+    try:
+        return members.read_membership(checked, data.codes, data.weight, data.groups, verify)
+    except BagsError as error:
+        if not is_frozen:
+            raise
+        raise BagsError(
+            'X and y must be what the frozen model was trained on for calibrate_on="oob", in the '
+            "same order, got others: leave calibrate_on out to calibrate on new data"
+        ) from error
 
 
 def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
