@@ -145,7 +145,7 @@ def choice_of(p_by_method, bounded, codes, fold):
     predictions = Predictions(np.array([0, 1]), codes, fold, fold, estimates, positive=1)
     measures = {m: measure(predictions, e) for m, e in estimates.items()}
     method, rule = choose(measures, predictions, 0.02)
-    against = {m: compare_losses(m, method, measures, predictions) for m in measures}
+    against = {m: compare_losses(m, method, predictions) for m in measures}
     return method, rule, against
 
 

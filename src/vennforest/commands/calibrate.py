@@ -30,33 +30,15 @@ INCREASING: dict[str, Literal[True, False, "auto"]] = {"yes": True, "no": False,
 def run_calibrate(options: Calibrate) -> None:
     """Fit a calibrator to scores of any system, write it as JSON, and print a summary."""
     start = time.perf_counter()
-    if options.increasing is not None:
-        check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
-    method = options.method or "venn-abers"
-    check_option(method, METHODS, "--method")
-    check_option(options.on, On, "--on")
-    check_option(options.missing_scores, ("refuse", "drop"), "--missing-scores")
+    calibrator, result = _unfitted(options), None
+    table, on = TableFile(options.data, options.form), cast(On, options.on)
     drops = options.missing_scores == "drop"
-    calibrator: Calibrator = METHODS[method]().set_params(on=options.on)
-    if options.update is None and options.groups is not None:
-        raise InputError("--groups is for --update: a calibrator is fitted to single rows")
-    result = None
-    table = TableFile(options.data, options.form)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
-        on = cast(On, options.on)
         rows = LabelledScores(
             table, options.scores, options.target, options.weight, progress, on, drops
         )
         _check_class_of_score(options, rows.columns)
-        counts = ScoreCounts.from_batches(
-            rows.batches(),
-            score=rows.columns.by_label,
-            target=options.target,
-            weight=options.weight,
-            classes=rows.classes,
-            on=on,
-        )
-        second = counts
+        second = counts = rows.counts()
         if len(rows.classes) == 2:  # of two columns, as calibrators read them
             second = counts.moved_to(read_scores(counts.scores, 2, on).values)
         if options.update is not None:
@@ -69,32 +51,30 @@ def run_calibrate(options: Calibrate) -> None:
         else:
             result = _update(options, rows)
             calibrator = result.calibrator
-    n_rows = rows.n_rows - rows.left_out.n_unscored
-    labels = list(map(str, rows.classes))
-    classes = dict(zip(labels, counts.class_totals.tolist(), strict=True))
-    entries = {
-        "target": options.target,
-        "rows": n_rows,
-        "data": options.data.name,
-        **examples_to_keep(second, calibrator),
-    }
+    examples, data = examples_to_keep(second, calibrator), options.data.name
+    entries = {"target": options.target, "rows": rows.n_used, "data": data, **examples}
     # The calibrator may be long: `about` is added to its text, which is not read again.
     document = to_json(calibrator, score=rows.columns.by_label).removesuffix("}")
     document += f', "about": {json.dumps(entries, ensure_ascii=False)}}}'
     write_text(options.output, document)
-    if are_predictions(rows.columns.names, table.names, rows.classes):
-        say(
-            f"Note: {rows.columns.names[0]!r} is calibrated already, by predict or apply: the new "
-            "calibrator is for such probabilities, not for the scores before them."
-        )
-    for note in rows.left_out.notes(options.target):
+    for note in _notes(rows, calibrator):
         say(f"Note: {note}")
-    if calibrator.reversed_at_ is not None:
-        say(f"Note: High scores mean that {labels[1]!r} is less likely: they are reversed.")
-    seconds, output = time.perf_counter() - start, shown_path(options.output)
+    _print_summary(options, rows, counts, result, seconds=time.perf_counter() - start)
+
+
+def _print_summary(
+    options: Calibrate,
+    rows: LabelledScores,
+    counts: ScoreCounts,
+    result: Update | None,
+    seconds: float,
+) -> None:
+    """Print the numbers of rows, classes and scores, the update, and the file."""
+    output = shown_path(options.output)
+    classes = dict(zip(map(str, rows.classes), counts.class_totals.tolist(), strict=True))
     if options.as_json:
         summary: dict[str, Any] = {
-            "n_rows": n_rows,
+            "n_rows": rows.n_used,
             "classes": classes,
             "distinct": len(counts),
             "error": counts.error,
@@ -104,9 +84,10 @@ def run_calibrate(options: Calibrate) -> None:
             summary["update"] = {"choice": result.choice, "reason": result.reason, **gain}
         print_json({**summary, "seconds": seconds, "calibrator": output})
         return
-    event = f"; the score is that of {labels[0 if rows.columns.of_first else 1]!r}"
-    event = event if len(labels) == 2 else ""
-    say(f"Calibrated on {n_rows:,} rows, {len(counts):,} distinct scores{event}.")
+    event = ""
+    if len(rows.classes) == 2:
+        event = f"; the score is that of {str(rows.classes[0 if rows.columns.of_first else 1])!r}"
+    say(f"Calibrated on {rows.n_used:,} rows, {len(counts):,} distinct scores{event}.")
     if counts.error:
         say(
             "Neighbouring scores are put together, which moves at most "
@@ -116,6 +97,35 @@ def run_calibrate(options: Calibrate) -> None:
     if result is not None:
         say(f"{TITLES[result.choice]}. {result.reason} {gain_sentence(result.gain)}".rstrip())
     say(f"Wrote {output} ({seconds:.0f} s)")
+
+
+def _unfitted(options: Calibrate) -> Calibrator:
+    """Return the calibrator to fit; raise an error for options that are not as they must be."""
+    if options.increasing is not None:
+        check_option(options.increasing, INCREASING, "--increasing")
+    method = options.method or "venn-abers"
+    check_option(method, METHODS, "--method")
+    check_option(options.on, On, "--on")
+    check_option(options.missing_scores, ("refuse", "drop"), "--missing-scores")
+    calibrator: Calibrator = METHODS[method]().set_params(on=options.on)
+    if options.update is None and options.groups is not None:
+        raise InputError("--groups is for --update: a calibrator is fitted to single rows")
+    return calibrator
+
+
+def _notes(rows: LabelledScores, calibrator: Calibrator) -> list[str]:
+    """Return notes on scores that are calibrated already, rows left out, and reversed scores."""
+    notes = rows.left_out.notes(rows.target)
+    if are_predictions(rows.columns.names, rows.table.names, rows.classes):
+        notes.insert(
+            0,
+            f"{rows.columns.names[0]!r} is calibrated already, by predict or apply: the new "
+            "calibrator is for such probabilities, not for the scores before them.",
+        )
+    if calibrator.reversed_at_ is not None:
+        label = str(rows.classes[1])
+        notes.append(f"High scores mean that {label!r} is less likely: they are reversed.")
+    return notes
 
 
 def _check_class_of_score(options: Calibrate, columns: ClassColumns) -> None:

@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning, as_sentence, listed
+from vennforest._validation import IntArray
 from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
@@ -35,21 +36,8 @@ def run_fit(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
     with progress_bar("Training"):
-        types = {} if options.types is None else read_types(options.types)
-        frame = read_table(
-            options.data,
-            [*texts_of(types), options.target],
-            names_in(options.missing),
-            options.form,
-        )
-        if options.by is not None and options.by not in types:
-            by = dividing_columns(options, options.data, frame, [], [options.by])[options.by]
-            if by.dtype != frame[options.by].dtype:  # 01 and 1 are two groups
-                types[options.by], frame[options.by] = "category", by
-        name, split_by = options.data.name, [options.groups]
-        table, values = split_table(options, frame, options.target, name, types, split_by)
-        notes, X, y = table.notes, table.X, table.y
-        groups = group_codes(values.get(options.groups or ""), len(y), notes)
+        table, groups = _read(options)
+        notes, y = table.notes, table.y
         model = _fit(options, table, groups)
         columns = table_columns(model)
         assert columns is not None
@@ -68,7 +56,7 @@ def run_fit(options: Fit) -> None:
         }
         write_model(model, options.output, header)
         try:
-            notes += audit_notes(model, X, y, groups=groups)
+            notes += audit_notes(model, table.X, y, groups)
         except Exception as error:  # the model is written: the command has not failed
             notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
     for note in notes:
@@ -87,7 +75,22 @@ def run_fit(options: Fit) -> None:
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> CalibratedClassifier:
+def _read(options: Fit) -> tuple[LabelledTable, IntArray | None]:
+    """Return the table, and the code of each row's group, if there are groups."""
+    types = {} if options.types is None else read_types(options.types)
+    as_text, missing = [*texts_of(types), options.target], names_in(options.missing)
+    frame = read_table(options.data, as_text, missing, options.form)
+    if options.by is not None and options.by not in types:
+        by = dividing_columns(options, options.data, frame, [], [options.by])[options.by]
+        if by.dtype != frame[options.by].dtype:  # 01 and 1 are two groups
+            types[options.by], frame[options.by] = "category", by
+    name, split_by = options.data.name, [options.groups]
+    table, values = split_table(options, frame, options.target, name, types, split_by)
+    groups = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
+    return table, groups
+
+
+def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> CalibratedClassifier:
     estimator = table_estimator(
         options.estimator,
         options.trees,

@@ -44,29 +44,26 @@ def run_report(options: Report) -> None:
         raise InputError("name a file or an example with --example, and not both")
     failures = check_page_options(options)
     types = {} if options.types is None else read_types(options.types)
-    missing = names_in(options.missing)
+    missing, target = names_in(options.missing), options.target
     if options.data is not None:
-        frame = read_table(
-            options.data, [*texts_of(types), options.target or ""], missing, options.form
-        )
-        name, target = options.data.name, options.target
+        as_text = [*texts_of(types), target or ""]
+        frame, name = read_table(options.data, as_text, missing, options.form), options.data.name
         options.row_counts[options.data] = len(frame)
     else:
-        frame, target = load_example(str(options.example))
-        name, target = f"{options.example} (shipped with scikit-learn)", options.target or target
+        frame, usual_target = load_example(str(options.example))
+        name, target = f"{options.example} (shipped with scikit-learn)", target or usual_target
     if target is None:
         raise InputError("name the column to predict with --target")
-    site = options.validation
-    if site == "by-group":
-        if options.groups is None:
-            raise InputError("--validation by-group must be used with --groups, got none")
-        site = options.groups
+    site = options.groups if options.validation == "by-group" else options.validation
+    if options.validation == "by-group" and site is None:
+        raise InputError("--validation by-group must be used with --groups, got none")
     split_by = (options.groups, options.time, site)
     table, values = split_table(options, frame, target, name, types, split_by)
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)
         names = [(str(name), pa.string()) for name in frame]
         output_schema(names, np.unique(table.y), KINDS, of_label=True)
+    keep = options.keep or []
     with progress_bar("Folds") as progress, refused_as():
         evaluation = evaluate(
             table.X,
@@ -82,9 +79,7 @@ def run_report(options: Report) -> None:
             site=None if site is None else values[site],
             types=table.types or None,
             missing=missing or None,
-            suspects={
-                n: reason for n, reason in table.suspects.items() if n not in (options.keep or [])
-            },
+            suspects={name: table.suspects[name] for name in table.suspects if name not in keep},
             progress=progress,
             **common_arguments(options, table, values),
         )

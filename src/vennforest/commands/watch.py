@@ -42,35 +42,15 @@ def run_watch(options: Watch) -> None:
     """Monitor new rows, print the verdict, and write the page and the monitor."""
     if options.fail_on not in (None, "alarm"):
         raise InputError(f"--fail-on must be alarm, got {options.fail_on!r}")
-    path = options.model
-    model: Any = None
-    header: dict[str, str] = {}
-    if not is_calibrator_file(path):
-        model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
-        saved = persistence.read_header(path)
-        header = {n: str(saved[n]) for n in ("target", "calibrator_json") if n in saved}
-    elif options.keep is not None:  # the monitor's file contains the calibrator
-        header["calibrator_json"] = path.read_text(encoding="utf-8", errors="replace")
+    model, header = _read_model(options)
     is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)
-    if options.reference is not None and (is_calibrator or options.target is not None):
-        raise InputError("--reference is for a model without --target: leave one of them out")
-    if options.scores and not is_calibrator:
-        raise InputError("--score is for a calibrator: a model reads its own columns")
-    if isinstance(model, Monitor) and options.alpha != model.alpha:
-        raise InputError(
-            f"--alpha must be that with which the monitor began, {model.alpha}, got {options.alpha}"
-        )
-    if isinstance(model, Monitor) and (model.watch == "labels") != (options.target is not None):
-        verb = "named" if model.watch == "labels" else "left out"
-        raise InputError(f"--target must be {verb}, since the monitor watches {model.watch}")
+    _check_options(options, model, is_calibrator)
     notes: list[str] = []
     with progress_bar("Watching"):
         table, times = _ordered_rows(options, getattr(model, "model", model), notes)
         with refused_as("the table cannot be watched"):
-            if is_calibrator:
-                monitor, new = _watch_scores(options, table, model, header)
-            else:
-                monitor, new = _watch_rows(options, table, model, header)
+            watch = _watch_scores if is_calibrator else _watch_rows
+            monitor, new = watch(options, table, model, header)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
             findings = watch_rows(monitor, replace(new, y=y, times=times), notes)
         sentences, command = sentences_of(findings), typed_command()
@@ -90,6 +70,34 @@ def run_watch(options: Watch) -> None:
             show(sentence)
     if options.fail_on and findings.alarm:
         raise typer.Exit(1)
+
+
+def _read_model(options: Watch) -> tuple[Any, dict[str, str]]:
+    """Return the model or monitor in the file, None for a calibrator, and what a monitor keeps."""
+    path = options.model
+    if not is_calibrator_file(path):
+        model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
+        saved = persistence.read_header(path)
+        return model, {n: str(saved[n]) for n in ("target", "calibrator_json") if n in saved}
+    if options.keep is None:
+        return None, {}
+    # The monitor's file contains the calibrator.
+    return None, {"calibrator_json": path.read_text(encoding="utf-8", errors="replace")}
+
+
+def _check_options(options: Watch, model: Any, is_calibrator: bool) -> None:
+    """Raise an error for options that a calibrator, a model or a monitor that began cannot have."""
+    if options.reference is not None and (is_calibrator or options.target is not None):
+        raise InputError("--reference is for a model without --target: leave one of them out")
+    if options.scores and not is_calibrator:
+        raise InputError("--score is for a calibrator: a model reads its own columns")
+    if isinstance(model, Monitor) and options.alpha != model.alpha:
+        raise InputError(
+            f"--alpha must be that with which the monitor began, {model.alpha}, got {options.alpha}"
+        )
+    if isinstance(model, Monitor) and (model.watch == "labels") != (options.target is not None):
+        verb = "named" if model.watch == "labels" else "left out"
+        raise InputError(f"--target must be {verb}, since the monitor watches {model.watch}")
 
 
 def _ordered_rows(

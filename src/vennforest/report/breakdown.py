@@ -11,14 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
-from vennforest.decisions import CostMatrix
 from vennforest.metrics import auc_interval, decision_curve, threshold_table
 from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.losses import squared_losses
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
+from vennforest.report.comparison import Comparison
 from vennforest.report.measures import (
     Event,
+    MethodEstimates,
     Predictions,
     calibration_pvalue,
     correlation_in_groups,
@@ -71,41 +72,29 @@ def level_edges(is_rare: bool) -> tuple[float, ...]:
     return RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
 
 
-def levels(event: Event, is_rare: bool, groups: IntArray | None) -> pd.DataFrame:
+def levels(comparison: Comparison) -> pd.DataFrame:
     """Return expected and observed frequencies by level of probability, closed below."""
-    edges = level_edges(is_rare)
-    level = np.searchsorted(edges[1:-1], event.p, side="right")
+    predictions, event = comparison.predictions, comparison.event()
+    level = np.searchsorted(level_edges(predictions.is_rare)[1:-1], event.p, side="right")
     rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
-    return pd.DataFrame([summarise(event, rows, groups) for rows in rows_of_levels])
+    return pd.DataFrame([summarise(event, rows, predictions.groups) for rows in rows_of_levels])
 
 
-def cost_threshold(costs: CostMatrix | None, positive: int | None) -> float | None:
-    """Return the probability at which two decisions cost the same; None if there is none."""
-    if costs is None or positive is None or costs.costs.shape != (2, 2):
-        return None
-    gap = costs.costs[:, 0] - costs.costs[:, 1]
-    if gap[positive] == gap[1 - positive]:
-        return None
-    p = float(gap[1 - positive] / (gap[1 - positive] - gap[positive]))
-    return p if 0 < p < 1 else None
-
-
-def thresholds(
-    predictions: Predictions, method: str, tie: float | None, at: Sequence[float] | None = None
-) -> pd.DataFrame:
-    """Return the effects of flagging rows, with one row for each threshold, by default usual ones.
+def thresholds(comparison: Comparison, at: Sequence[float] | None) -> pd.DataFrame:
+    """Return the effects of flagging rows, with one row for each threshold; None: usual ones.
 
     With confidence intervals, ``sure_yes``, ``open`` and ``sure_no`` count the rows whose interval
     is above the threshold, contains it or is below it. ``net_benefit`` is that of Vickers & Elkin
     (2006), and ``gain`` its excess over flagging every row.
     """
-    cuts = {*USUAL_THRESHOLDS, round(predictions.share or 0.0, 2)}
+    predictions, estimates, tie = comparison.predictions, comparison.estimates, comparison.tie
+    share = predictions.share or 0.0
+    cuts = {*USUAL_THRESHOLDS, round(share, 2)}
     if predictions.is_rare:
-        sizes = [(predictions.share or 0.0) * multiple for multiple in RARE_THRESHOLD_MULTIPLES]
+        sizes = [share * multiple for multiple in RARE_THRESHOLD_MULTIPLES]
         cuts = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
     if tie is not None:
         cuts = {t for t in cuts if abs(t - tie) > 1e-9} | {tie}
-    estimates = predictions.estimates[method]
     options = predictions.for_metric(estimates) | {"groups": predictions.groups, "level": 0.95}
     options["thresholds"] = sorted(t for t in cuts if 0 < t < 1) if at is None else sorted(set(at))
     columns = vars(threshold_table(bounds=estimates.confidence, **options))
@@ -118,26 +107,24 @@ def thresholds(
     return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
 
 
-def subgroups(
-    by: Mapping[str, NDArray[Any]], predictions: Predictions, method: str
-) -> pd.DataFrame:
+def subgroups(by: Mapping[str, NDArray[Any]], comparison: Comparison) -> pd.DataFrame:
     """Return calibration and errors of each part of the rows, by each column.
 
     The index is column and part. ``period`` is "week" … "year" for dates, else ""; ``adjusted`` are
     the p-values of calibration, adjusted for all parts (Holm 1979), NaN below 20 rows,
     or ten groups that have the rarer outcome.
     """
-    estimates, groups = predictions.estimates[method], predictions.groups
-    event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
+    predictions, estimates = comparison.predictions, comparison.estimates
+    event, losses = comparison.event(), squared_losses(estimates.p, predictions.codes)
     correlation = correlation_in_groups(predictions, estimates)
     parts = [
         {
             "column": column,
             "part": name,
             "period": period,
-            **summarise(event, rows, groups),
+            **summarise(event, rows, predictions.groups),
             "brier": float(losses[rows].mean()),
-            **_ranking_and_test(predictions, method, correlation, rows),
+            **_ranking_and_test(predictions, estimates, correlation, rows),
         }
         for column, values in by.items()
         for period, named_rows in [parts_of_column(values, column)]
@@ -151,16 +138,22 @@ def subgroups(
 
 
 def _ranking_and_test(
-    predictions: Predictions, method: str, correlation: float, rows: IntArray
+    predictions: Predictions, estimates: MethodEstimates, correlation: float, rows: IntArray
 ) -> dict[str, float]:
     """Return AUC with its interval, and the p-value of calibration; NaN for few rows."""
     if len(rows) < MIN_ROWS_TO_TEST:
         return dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue"), np.nan)
     groups = None if predictions.groups is None else predictions.groups[rows]
-    estimates = predictions.estimates[method]
     auc = auc_interval(groups=groups, **predictions.for_metric(estimates, rows))
     pvalue = calibration_pvalue(predictions, estimates, correlation, rows)
     return {"auc": auc.auc, "auc_low": auc.low, "auc_high": auc.high, "pvalue": pvalue}
+
+
+def sentences_by_column(subgroups: pd.DataFrame) -> dict[Any, str]:
+    """Return a sentence on the parts by each column, of those that `subgroups` returns."""
+    n_tested = int(subgroups["pvalue"].notna().sum())
+    by_column = subgroups.groupby(level="column", sort=False)
+    return {column: sentence(parts, n_tested) for column, parts in by_column}
 
 
 def sentence(table: pd.DataFrame, n_tested: int) -> str:

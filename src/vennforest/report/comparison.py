@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -69,9 +71,8 @@ def choose(
     lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
     candidates = []
     for method in measures:
-        gap = compare_losses(method, lowest, measures, predictions)
-        loss = measures[lowest].log_loss if gap.loss == "log loss" else measures[lowest].brier
-        is_level = not gap.clear or gap.mean < NEGLIGIBLE_LOSS * loss
+        gap = compare_losses(method, lowest, predictions)
+        is_level = not gap.clear or gap.mean < NEGLIGIBLE_LOSS * measures[lowest].loss(gap.loss)
         is_possible = not measures[method].impossible or measures[lowest].impossible
         if is_level and is_possible:
             candidates.append(method)
@@ -86,17 +87,25 @@ def choose(
     return best, f"the best ranking (AUC) of the {methods} level in log loss with the best{limit}"
 
 
-def compare_losses(
-    first: str, second: str, measures: dict[str, Measures], predictions: Predictions
-) -> Difference:
+def compare_losses(first: str, second: str, predictions: Predictions) -> Difference:
     """Return the first method's loss minus the second's: log loss, or Brier score if one is inf."""
-    is_finite = not measures[first].impossible and not measures[second].impossible
-    losses = log_losses if is_finite else squared_losses
-    of_first, of_second = (
-        losses(predictions.estimates[method].p, predictions.codes) for method in (first, second)
-    )
-    gap = difference_over_folds(of_first, of_second, predictions)
-    return gap if is_finite else replace(gap, loss="Brier score")
+    pair = predictions.estimates[first], predictions.estimates[second]
+    over_folds = partial(difference_over_folds, predictions=predictions)
+    return _difference_of_losses(*pair, predictions.codes, over_folds)
+
+
+def _difference_of_losses(
+    first: MethodEstimates,
+    second: MethodEstimates,
+    codes: IntArray,
+    difference: Callable[[FloatArray, FloatArray], Difference],
+) -> Difference:
+    """Return the difference of two log losses, or of Brier scores if one of these is infinite."""
+    losses = log_losses(first.p, codes), log_losses(second.p, codes)
+    if np.isfinite(losses).all():
+        return difference(*losses)
+    losses = squared_losses(first.p, codes), squared_losses(second.p, codes)
+    return replace(difference(*losses), loss="Brier score")
 
 
 N_DRAWS_OF_DISTANCES = 100
@@ -155,9 +164,26 @@ class Comparison:
         """Measures of the recommended method."""
         return self.measures[self.method]
 
+    @property
+    def estimates(self) -> MethodEstimates:
+        """Estimates of the recommended method."""
+        return self.predictions.estimates[self.method]
+
     def event(self) -> Event:
         """Return the event by the recommended method."""
-        return self.predictions.event(self.predictions.estimates[self.method])
+        return self.predictions.event(self.estimates)
+
+    @property
+    def tie(self) -> float | None:
+        """The probability of the positive class at which two decisions cost the same, if any."""
+        positive = self.predictions.positive
+        if self.costs is None or positive is None or self.costs.matrix.costs.shape != (2, 2):
+            return None
+        gap = np.subtract(*self.costs.matrix.costs.T)
+        if gap[positive] == gap[1 - positive]:
+            return None
+        p = float(gap[1 - positive] / (gap[1 - positive] - gap[positive]))
+        return p if 0 < p < 1 else None
 
 
 def compare(
@@ -174,11 +200,7 @@ def compare(
         for method, estimates in predictions.estimates.items()
     }
     method, rule = choose(measures, predictions, tolerance)
-    best = predictions.estimates[method]
-    # The log loss tells rare classes apart, which hardly move the Brier score.
-    is_finite = measures[method].impossible == 0
-    losses = log_losses if is_finite else squared_losses
-    gain = difference_over_rows(losses(shares.p, codes), losses(best.p, codes), groups)
+    best, over_rows = predictions.estimates[method], partial(difference_over_rows, groups=groups)
     return Comparison(
         predictions=predictions,
         tolerance=tolerance,
@@ -186,11 +208,10 @@ def compare(
         measures=measures,
         method=method,
         rule=rule,
-        against={
-            m: compare_losses(m, method, measures, predictions) for m in measures if m != method
-        },
+        against={m: compare_losses(m, method, predictions) for m in measures if m != method},
         auc=auc_interval(groups=groups, **predictions.for_metric(best)),
-        gain=gain if is_finite else replace(gain, loss="Brier score"),
+        # The log loss tells rare classes apart, which hardly move the Brier score.
+        gain=_difference_of_losses(shares, best, codes, over_rows),
         costs=None if costs is None else _costs(costs, predictions, best),
         line=_line(predictions, best) if with_line and predictions.positive is not None else None,
     )
@@ -256,7 +277,7 @@ def classes_frame(comparison: Comparison) -> pd.DataFrame:
     """
     predictions = comparison.predictions
     codes, k = predictions.codes, len(predictions.classes)
-    p = predictions.estimates[comparison.method].p
+    p = comparison.estimates.p
     predicted, counts = p.argmax(axis=1), np.bincount(codes, minlength=k)
     hits = np.bincount(codes[predicted == codes], minlength=k)
     with np.errstate(invalid="ignore"):

@@ -18,7 +18,7 @@ from vennforest._validation import InputError, IntArray
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
-from vennforest.report.breakdown import cost_threshold, level_edges, levels, subgroups, thresholds
+from vennforest.report.breakdown import level_edges, levels, subgroups, thresholds
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.section import Section
@@ -293,14 +293,12 @@ def assemble(
     costs, seed = question.costs, question.random_state
     matrix = None if costs is None else CostMatrix.read(costs, predictions.classes)
     comparison = compare(predictions, matrix, tolerance, seed, with_line=question.tolerance is None)
-    method = comparison.method
-    frame = levels(comparison.event(), predictions.is_rare, predictions.groups)
+    frame, is_binary = levels(comparison), predictions.positive is not None
     verdict = judge(comparison, source, frame)
     if model is not None:
-        model.set_params(method=method)
+        model.set_params(method=comparison.method)
         if verdict.on_folds:
             model.set_params(calibrate_on="cv")
-    tie, at = cost_threshold(matrix, predictions.positive), question.thresholds
     return Evaluation(
         name=question.name,
         comparison=comparison,
@@ -309,8 +307,8 @@ def assemble(
         methods=methods_frame(comparison, dict(source.names)),
         levels=frame,
         classes=classes_frame(comparison),
-        thresholds=None if predictions.label is None else thresholds(predictions, method, tie, at),
-        subgroups=subgroups(columns, predictions, method) if columns else None,
+        thresholds=thresholds(comparison, question.thresholds) if is_binary else None,
+        subgroups=subgroups(columns, comparison) if columns else None,
         model=model,
         settings={"random_state": seed, **settings},
         notes=list(notes),

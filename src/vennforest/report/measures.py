@@ -211,6 +211,10 @@ class Measures:
         """Whether tests reject that the estimates are calibrated."""
         return self.pvalue < CALIBRATION_TEST_LEVEL
 
+    def loss(self, name: str) -> float:
+        """Return the log loss or the Brier score, by its name in a `Difference`."""
+        return self.log_loss if name == "log loss" else self.brier
+
     def exceeds(self, tolerance: float) -> bool:
         """Whether tests reject calibration and the miscalibration is larger than a tolerance."""
         return self.is_rejected and self.miscalibration > tolerance

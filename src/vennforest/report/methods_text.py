@@ -11,7 +11,7 @@ import numpy as np
 
 from vennforest._messages import listed
 from vennforest._program import __version__
-from vennforest.report.breakdown import sentence
+from vennforest.report.breakdown import sentences_by_column
 from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, names_of_tests
 from vennforest.report.numbers import area, fixed, percent, points, probability, rows
 from vennforest.report.words import decisions, sample_size
@@ -159,10 +159,9 @@ def _on_performance(evaluation: Evaluation) -> list[str]:
         sentences.append(f"Tests {verb} calibration (p {p}; {level}).")
     sentences += [_threshold(evaluation)] if evaluation.thresholds is not None else []
     sentences += [decisions(c, evaluation.source.names[c.method])] if c.costs is not None else []
-    if (frame := evaluation.subgroups) is not None:
-        n_tested = int(frame["pvalue"].notna().sum())
-        for column, part in frame.groupby(level="column", sort=False):
-            sentences.append(f"By {column}: {sentence(part, n_tested)}")
+    if evaluation.subgroups is not None:
+        by_column = sentences_by_column(evaluation.subgroups)
+        sentences += [f"By {column}: {text}" for column, text in by_column.items()]
     parts = [section for section in evaluation.sections if section.anchor != "updates"]
     return [*sentences, *(section.sentences[0] for section in parts)]
 

@@ -15,7 +15,7 @@ import pandas as pd
 from vennforest._messages import harmless, needed
 from vennforest._program import __version__
 from vennforest.report import figures, numbers
-from vennforest.report.breakdown import cost_threshold, sentence
+from vennforest.report.breakdown import sentences_by_column
 from vennforest.report.measures import BASELINE, names_of_tests
 from vennforest.report.section import Columns, Section
 from vennforest.report.words import shown_methods
@@ -146,7 +146,6 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         for m, colour in colours
     }
     costs, thresholds, levels = comparison.costs, evaluation.thresholds, evaluation.levels
-    tie = cost_threshold(None if costs is None else costs.matrix, predictions.positive)
     return render_page(
         "report.html.j2",
         command,
@@ -180,7 +179,10 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         else table(  # intervals of the predictive values too would not fit: they are in the JSON
             thresholds.filter(regex="^(?!.*value_)"),
             THRESHOLDS,
-            [numbers.percent(t) + " (your costs)" * (t == tie) for t in thresholds.index],
+            [
+                numbers.percent(t) + " (your costs)" * (t == comparison.tie)
+                for t in thresholds.index
+            ],
         ),
         classes=table(evaluation.classes, CLASSES, evaluation.classes.index),
         class_diagrams={} if is_binary else figures.classes(comparison, evaluation.source),
@@ -235,10 +237,9 @@ def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return table, sentence and picture of the subgroups by each column."""
     frame, label = evaluation.subgroups, evaluation.comparison.predictions.label
     assert frame is not None
-    n_tested = int(frame["pvalue"].notna().sum())
     sections = []
-    for number, (column, part) in enumerate(frame.groupby(level="column", sort=False)):
-        parts = part.droplevel("column")
+    for number, (column, text) in enumerate(sentences_by_column(frame).items()):
+        parts: Any = frame.xs(column)
         section = {"column": column, "period": parts["period"].iloc[0], "picture": None}
         if section["period"]:
             dated = parts[parts.index != "missing"]
@@ -250,7 +251,5 @@ def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
                 dated["expected"].tolist(),
             )
             section["picture"] = figures.draw(f"time-{number}", picture)
-        section["sentence"] = sentence(part, n_tested)
-        section["table"] = table(parts, SUBGROUPS, parts.index)
-        sections.append(section)
+        sections.append(section | {"sentence": text, "table": table(parts, SUBGROUPS, parts.index)})
     return sections

@@ -266,7 +266,7 @@ def _benefit(case: Case) -> Advice | None:
         )
     if gain.clear and gain.mean > 0:
         return None
-    reference = c.baseline.log_loss if gain.loss == "log loss" else c.baseline.brier
+    reference = c.baseline.loss(gain.loss)
     if gain.mean <= 0 or gain.mean + gain.margin < SMALL_GAIN * reference:
         margin = "" if gain.mean <= 0 else f" by more than {SMALL_GAIN:.0%}"
         return Advice(

@@ -100,7 +100,7 @@ def beside_raw(c: Comparison, source: Source) -> str:
         return f"{name} is no worse beyond chance."
     if gap.mean > 0:
         return f"{name} has a higher {gap.loss}."
-    lack = "ranks worse" if c.predictions.estimates[c.method].bounds is None else "has no bounds"
+    lack = "ranks worse" if c.estimates.bounds is None else "has no bounds"
     return f"{name} has a {percent(-gap.mean / raw.log_loss)} lower {gap.loss}, but {lack}."
 
 
@@ -147,10 +147,8 @@ def ranking(c: Comparison) -> str:
     """Return sentences on the ranking of the method and its gain over the base rate."""
     auc, gain, m, baseline = c.auc, c.gain, c.best, c.baseline
     most_frequent = c.predictions.classes[np.bincount(c.predictions.codes).argmax()]
-    loss, reference = m.brier, baseline.brier
-    if gain.loss == "log loss":
-        loss, reference = m.log_loss, baseline.log_loss
-    better = skill(loss, reference)
+    reference = baseline.loss(gain.loss)
+    better = skill(m.loss(gain.loss), reference)
     sign = -1 if better < 0 else 1
     ends = sorted(sign * (gain.mean + side * gain.margin) / reference for side in (-1, 1))
     low, high = map(signed, ends)

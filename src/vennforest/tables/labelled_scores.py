@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vennforest._class_columns import class_columns
 from vennforest._validation import InputError
+from vennforest.counts import ScoreCounts
 from vennforest.scores import On, is_impossible
 from vennforest.tables.cells import CellColumn, as_floats, refuse_cell, row_name
 from vennforest.tables.files import TableFile, find_name
@@ -122,6 +123,22 @@ class LabelledScores:
                 batch = pa.RecordBatch.from_arrays([*arrays, labels], names=[*names, self.target])
                 yield from self.left_out.drop([batch], self.target, scores)
             self._report(n_rows)
+
+    def counts(self) -> ScoreCounts:
+        """Return the distinct scores of the rows with their weights, by class."""
+        return ScoreCounts.from_batches(
+            self.batches(),
+            score=self.columns.by_label,
+            target=self.target,
+            weight=self.weight,
+            classes=self.classes,
+            on=self.on,
+        )
+
+    @property
+    def n_used(self) -> int:
+        """Number of rows with a label, and with a score where others are left out."""
+        return self.n_rows - self.left_out.n_unscored
 
     def _numbers(self) -> list[str]:
         return [*self.columns.names, *([self.weight] if self.weight else [])]
