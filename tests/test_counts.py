@@ -137,6 +137,9 @@ def test_record_batches_are_counted_like_arrays(k, monkeypatch):
     assert same(
         ScoreCounts.from_batches(batches, score=score, target="y"), ScoreCounts.from_scores(x, y)
     )
+    if k == 2:  # the probability of the first class
+        of_first = ScoreCounts.from_batches(batches, score={"no": "s0"}, target="y")
+        assert same(of_first, ScoreCounts.from_scores(1 - p[:, 0], y))
     monkeypatch.setattr(counts, "MAX_SCORES", 40)
     small = ScoreCounts.from_batches(batches, score=score, target="y")
     assert len(small) <= 40

@@ -390,3 +390,16 @@ def test_counts_of_probabilities_that_are_called_logits_are_doubted_as_scores_ar
     p, y = np.linspace(0.01, 0.99, 60), np.arange(60) % 3 > 0
     with pytest.warns(CalibrationWarning, match="and are read as logits"):
         PlattScaling(on="logit").fit_counts(ScoreCounts.from_scores(p, y, on="logit"))
+
+
+def test_an_error_names_the_first_wrong_score():
+    x = np.full(9, 0.5)
+    x[[4, 7]] = np.nan
+    with pytest.raises(ScoreError, match=r"got NaN in row 4 \(counted from 0\)") as caught:
+        read_scores(x, 2)
+    assert (caught.value.row, caught.value.column) == (4, None)
+    p = np.tile([0.2, 0.3, 0.5], (9, 1))
+    p[[5, 8], [2, 1]] = 1.5, 1.2
+    with pytest.raises(ScoreError, match=r"got 1\.5 in row 5, column 2 ") as caught:
+        read_scores(p, 3, "probability")
+    assert (caught.value.row, caught.value.column) == (5, 2)

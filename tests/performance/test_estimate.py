@@ -193,3 +193,9 @@ def test_rows_that_the_model_was_fitted_to_are_refused(model):
         estimate_performance(model, X[:200])
     with pytest.raises(InputError, match="got its training rows in another order"):
         estimate_performance(model, problem(100, 3)[0], reference=(X[::-1], y[::-1]))
+
+
+def test_an_interval_is_the_central_part_of_what_was_drawn():
+    draws = np.column_stack([np.arange(101.0), np.full(101, np.nan)])
+    draws[0, 1] = 1.0  # of the second measure, too few are defined
+    np.testing.assert_allclose(estimate._central_interval(draws, 0.9), [[5, np.nan], [95, np.nan]])
