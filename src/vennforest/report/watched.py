@@ -88,8 +88,8 @@ class Findings:
 
     def summary(self, verdict: list[str]) -> dict[str, Any]:
         """Return the findings as a dict for JSON, without what is drawn."""
-        drawn = ("monitor", "curve", "began", "times")
-        parts = {name: value for name, value in vars(self).items() if name not in drawn}
+        for_picture = ("monitor", "curve", "began", "times")
+        parts = {name: value for name, value in vars(self).items() if name not in for_picture}
         for name in ("columns", "shifted"):
             parts[name] = [asdict(change) for change in parts[name]]
         summary: dict[str, Any] = for_json({**parts, "verdict": verdict})
@@ -161,8 +161,8 @@ def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
 def _compared(columns: ColumnArrays, row: int) -> list[ColumnChange]:
     """Return the changes of columns at a row; text that is dates is compared as such."""
     dates = {name: dates_in(v, name) for name, v in columns.items() if v.dtype.kind == "O"}
-    found = {name: values for name, values in dates.items() if values is not None}
-    return column_changes({**columns, **found}, row)
+    dates_alone = {name: values for name, values in dates.items() if values is not None}
+    return column_changes({**columns, **dates_alone}, row)
 
 
 def _row_counts(monitor: Monitor, before: tuple[int, int, int]) -> dict[str, int]:
