@@ -157,7 +157,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
 def _models_of_columns(
     options: Check, names: list[str], classes: list[Any], notes: list[str]
 ) -> dict[str, ClassColumns]:
-    """Return the columns of each model: one that has a column for each class, or one a column.
+    """Return columns by name of the model: one model of all of them, or of two classes one each.
 
     ``names`` are the columns of the table. Appends to ``notes`` which class a column is of.
     """

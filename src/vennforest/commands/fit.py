@@ -91,6 +91,7 @@ def _read_rows(options: Fit) -> tuple[LabelledTable, IntArray | None]:
 
 
 def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> CalibratedClassifier:
+    """Return the classifier fitted to a table; warnings become notes of the table."""
     estimator = table_estimator(
         options.estimator,
         options.trees,

@@ -189,7 +189,7 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
 
 
 def typed_command() -> str:
-    """Return the command that runs, whose addresses lose their keys."""
+    """Return the command line of this process; addresses in it lose their keys."""
     words = []
     for word in sys.argv[1:]:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)

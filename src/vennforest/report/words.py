@@ -84,6 +84,7 @@ def line_findings(c: Comparison) -> list[str]:
 
 
 def _estimate(estimate: IntervalEstimate) -> str:
+    """Return an estimate with its interval as text."""
     value, low, high = (fixed(number, 2) for number in vars(estimate).values())
     return f"{value} (95% interval {low} to {high})"
 
