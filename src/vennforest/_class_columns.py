@@ -120,7 +120,7 @@ def split_entry(
 
 
 def class_columns(
-    score_names: ScoreNames,
+    names: ScoreNames,
     classes: Iterable[Any],
     argument: str,
     table: Collection[str] = (),
@@ -134,13 +134,13 @@ def class_columns(
     """
     labels = list(classes)
     k = len(labels)
-    if isinstance(score_names, Mapping):
+    if isinstance(names, Mapping):
         entries = [
             ([label for label in labels if _is_label(str(key), label)], column)
-            for key, column in score_names.items()
+            for key, column in names.items()
         ]
     else:
-        entries = [split_entry(name, labels, table, label_of) for name in column_names(score_names)]
+        entries = [split_entry(name, labels, table, label_of) for name in column_names(names)]
     columns = [column for _, column in entries]
     if "probability" in columns and {"label", f"p({labels[-1]})"} <= set(table):
         raise InputError(
@@ -150,14 +150,12 @@ def class_columns(
     if len(columns) not in ((1, 2) if k == 2 else (k,)):
         raise InputError(
             f"{argument} must name the scores, a column for each of {k} classes"
-            f"{' or that of the second' if k == 2 else ''}, got {_names_as_text(score_names)}"
+            f"{' or that of the second' if k == 2 else ''}, got {_names_as_text(names)}"
         )
     if len(set(columns)) < len(columns):
-        raise InputError(
-            f"{argument} must name each column once, got {_names_as_text(score_names)}"
-        )
+        raise InputError(f"{argument} must name each column once, got {_names_as_text(names)}")
     codes = [labels.index(of[0]) if len(of) == 1 else None for of, _ in entries]
-    is_unnamed = not (entries[0][0] or isinstance(score_names, Mapping))
+    is_unnamed = not (entries[0][0] or isinstance(names, Mapping))
     if len(columns) == 1 and is_unnamed and not CLASS_COLUMN.fullmatch(columns[0]):
         return ClassColumns(columns, labels)
     if None in codes or len(set(codes)) < len(codes):
@@ -166,7 +164,7 @@ def class_columns(
             example = f"a dict, such as { ({labels[0]: columns[0]}) }"
         raise InputError(
             f"{argument} must say of which class each column is, by names such as "
-            f"'p({labels[0]})' or by {example}, got {_names_as_text(score_names)}"
+            f"'p({labels[0]})' or by {example}, got {_names_as_text(names)}"
         )
     if len(columns) == 1:
         return ClassColumns(columns, labels, of_first=codes[0] == 0)

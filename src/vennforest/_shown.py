@@ -1,18 +1,8 @@
-"""Names of the columns of predictions, and bounds as a data frame."""
+"""Names of the columns of predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from vennforest._messages import needed
-from vennforest._validation import FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KINDS = ("p", "bounds", "confidence")
 """Kinds of columns of a class: probability, Venn–Abers bounds, confidence interval."""
@@ -30,32 +20,3 @@ def columns_of(
 ) -> list[str]:
     """Return the column names of a class, such as ``p(yes)``."""
     return [f"{name}({label})" for kind in kinds for name in names_of(kind, level)]
-
-
-def bounds_frame(
-    lower: FloatArray,
-    upper: FloatArray,
-    classes: NDArray[Any],
-    p: ArrayLike | None = None,
-    index: Any = None,
-    level: float | None = None,
-) -> pd.DataFrame:
-    """Return a data frame of probabilities (n, k), if given, and bounds (n, k).
-
-    With a ``level`` the bounds are the ends of confidence intervals.
-    """
-    pandas = needed("pandas", "data frames")
-    values = [lower, upper]
-    if p is not None:
-        values.insert(0, np.asarray(p))
-        if values[0].shape != lower.shape:
-            raise ValueError(f"p must have shape {lower.shape}, got {values[0].shape}")
-    kinds = ["p", "bounds"] if level is None else ["p", "confidence"]
-    names = [
-        name
-        for label in classes.tolist()
-        for name in columns_of(label, kinds, level or 0.95)[-len(values) :]
-    ]
-    table = np.stack(values, axis=2).reshape(len(lower), len(names))
-    frame: pd.DataFrame = pandas.DataFrame(table, index=index, columns=names)
-    return frame

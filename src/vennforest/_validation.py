@@ -29,7 +29,7 @@ SMALLEST_TOTAL_WEIGHT = 1e-300
 
 
 def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
-    """Return labels as an array of shape (n,), of any length without ``n``."""
+    """Return labels as an array of shape (n,); without ``n`` they may have any length."""
     if y is None:  # in the words that scikit-learn's checks expect
         raise InputError("y must be given: this requires y to be passed, but the target y is None")
     refuse_masked(y, "y")
@@ -123,6 +123,7 @@ def refuse_one_class(labels: NDArray[Any]) -> None:
 
 
 def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return the distinct labels in sorted order; refuse labels of types that have no order."""
     try:
         return np.unique(labels)
     except TypeError:

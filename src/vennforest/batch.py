@@ -200,15 +200,13 @@ class BatchPredictor:
 
     def _output(self, columns: dict[str, pa.Array], where: str, first_row: int) -> list[pa.Array]:
         """Return the columns of the output after the carried ones."""
-        rows, classes = self._rows(columns, where, first_row), self.model.classes_
-        if not self._keeps_missing:
-            prediction = self._predict(rows, where, first_row)
-            return output_columns(classes, self.kinds, prediction, self._of_label)
-        has_score = ~np.isnan(rows).any(axis=1)
-        prediction = self._predict(rows[has_score], where, first_row)
-        position = pa.array(np.cumsum(has_score) - 1, mask=~has_score)
-        arrays = output_columns(classes, self.kinds, prediction, self._of_label)
-        return [array.take(position) for array in arrays]
+        rows, position = self._rows(columns, where, first_row), None
+        if self._keeps_missing:
+            has_score = ~np.isnan(rows).any(axis=1)
+            rows, position = rows[has_score], pa.array(np.cumsum(has_score) - 1, mask=~has_score)
+        prediction = self._predict(rows, where, first_row)
+        arrays = output_columns(self.model.classes_, self.kinds, prediction, self._of_label)
+        return arrays if position is None else [array.take(position) for array in arrays]
 
     def _predict(self, rows: Any, where: str, first_row: int) -> Answers:
         level = self.level if "confidence" in self.kinds else None
@@ -350,7 +348,7 @@ def _arrow_labels(classes: NDArray[Any]) -> pa.Array:
 
 
 def _features_of(model: Any, schema: pa.Schema, named: list[str]) -> list[str]:
-    """Return the names of a classifier's input columns."""
+    """Return the names of a classifier's input columns; refuse ``named`` ones that are others."""
     table = table_columns(model)
     names = getattr(model if table is None else table, "feature_names_in_", None)
     if names is None:

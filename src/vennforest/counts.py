@@ -401,7 +401,7 @@ def merge_sorted(
 
 
 def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return distinct scores in order, and the sums of the weights (n, k) at each."""
+    """Return the distinct ones of scores (n,) or (n, c), sorted, and the sums of weights (n, k)."""
     if not len(scores):
         return scores, weights
     order = np.argsort(scores) if scores.ndim == 1 else np.lexsort(scores.T[::-1])
@@ -415,7 +415,7 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCounts:
-    """Return the counts of all parts, coarsened if there are more than so many scores."""
+    """Return the counts of all parts together, coarsened above ``max_scores`` distinct scores."""
     k = max(part.weights.shape[1] for part in parts)
     scores, weights = _add_up(
         np.concatenate([part.scores for part in parts]),

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._jit import kernel
-from vennforest._messages import shown
-from vennforest._shown import bounds_frame
+from vennforest._messages import needed, shown
+from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError, check_option
 
 if TYPE_CHECKING:
@@ -61,8 +61,18 @@ class BoundsOfClasses:
         ImportError
             If pandas is not installed.
         """
+        pandas = needed("pandas", "data frames")
         level: float | None = getattr(self, "level", None)
-        return bounds_frame(self.lower, self.upper, self.classes, p, index, level)
+        tables = [self.lower, self.upper]
+        if p is not None:
+            tables.insert(0, np.asarray(p))
+            if tables[0].shape != self.lower.shape:
+                raise ValueError(f"p must have shape {self.lower.shape}, got {tables[0].shape}")
+        kinds = [*(["p"] if p is not None else []), "bounds" if level is None else "confidence"]
+        names = [n for c in self.classes.tolist() for n in columns_of(c, kinds, level or 0.95)]
+        cells = np.stack(tables, axis=2).reshape(len(self), len(names))
+        frame: pd.DataFrame = pandas.DataFrame(cells, index=index, columns=names)
+        return frame
 
     def widen(self, p: FloatArray) -> Self:
         """Return bounds or intervals widened where necessary to contain probabilities p (n, k).

@@ -256,47 +256,38 @@ def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) 
     ``sum_i weight_i log sum_j p_ij exp(a_j) - means @ a``, whose gradient is the mean of the
     shifted probabilities minus the target.
     """
-    p = np.maximum(p, np.finfo(float).tiny)
+    p, k = np.maximum(p, np.finfo(float).tiny), len(means)
     p = p / p.sum(axis=1, keepdims=True)
     unit = 1 / np.sqrt(np.maximum(weight @ (p * (1 - p)), np.finfo(float).eps))
-    q, at = p, np.zeros(len(means))
 
+    def moments(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean (k,) of shifted probabilities, and the second derivatives (k, k)."""
+        q = shift_probabilities(p, np.exp(logs - logs.max()))
+        return weight @ q, np.diag(weight @ q) - (weight[:, None] * q).T @ q
+
+    # The mean of the logarithms changes nothing; its square keeps the search from drifting.
     def loss(t: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal q, at
-        logs, at = unit * t, t.copy()
-        raised = p * np.exp(logs - logs.max())
-        sums = raised.sum(axis=1, keepdims=True)
-        q = raised / sums
-        value = float(weight @ np.log(sums[:, 0])) + logs.max() - means @ logs
-        # Their mean changes nothing; the square of it keeps the search from following rounding.
-        mean = logs.mean()
-        return value + mean * mean / 2, unit * (weight @ q - means + mean / len(means))
+        logs = unit * t
+        mean, largest = logs.mean(), logs.max()
+        value = float(weight @ np.log(p @ np.exp(logs - largest))) + largest - means @ logs
+        return value + mean**2 / 2, unit * (moments(logs)[0] - means + mean / k)
 
-    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
-        if not np.array_equal(t, at):
-            loss(t)
-        weighted = weight[:, None] * q
-        v = unit * v
-        curvature = v * weighted.sum(axis=0) - (q @ v) @ weighted
-        return np.asarray(unit * (curvature + v.mean() / len(means)))
+    def curvature(t: FloatArray) -> FloatArray:
+        return np.asarray((moments(unit * t)[1] + 1 / k**2) * unit * unit[:, None])
 
-    # Newton's steps alone would leave the region where the loss is nearly quadratic.
     result: Any = minimize(  # type: ignore[call-overload]
-        loss, at, jac=True, hessp=curve, method="trust-ncg", options=TRUST_REGION
+        loss, np.zeros(k), jac=True, hess=curvature, method="trust-ncg", options=TRUST_REGION
     )
     logs = unit * result.x
     for _ in range(MAX_POLISHING_STEPS):  # Newton's, which the loss no longer shows
-        q = shift_probabilities(p, np.exp(logs - logs.max()))
-        mean_q = weight @ q
-        gradient = mean_q - means
+        mean, hessian = moments(logs)
+        gradient = mean - means
         if (np.abs(gradient) < np.minimum(1e-15, 1e-6 * means)).all():
             break
-        hessian = np.diag(mean_q) - (weight[:, None] * q).T @ q
         scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
         scaled = hessian * scale * scale[:, None]
         step = scale * np.linalg.lstsq(scaled, scale * gradient, rcond=1e-14)[0]
-        step -= step.mean()
-        logs = logs - np.clip(step, -5, 5)
+        logs = logs - np.clip(step - step.mean(), -5, 5)
     return np.asarray(logs - logs.mean())
 
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 from support.partitions import (
     FEATURES,
@@ -17,7 +18,7 @@ from support.partitions import (
     engine_of,
     score_names,
 )
-from vennforest import CalibratedClassifier, VennAbers
+from vennforest import CalibratedClassifier
 from vennforest._messages import CalibrationWarning, InputError
 from vennforest.engines import _forest
 from vennforest.engines._forest import fit_partitions, grow_crew, plan_crews
@@ -226,7 +227,7 @@ def test_what_a_forest_over_partitions_refuses():
         with pytest.raises(InputError, match=f"{name} must be .* where trees are grown on part"):
             fit(CalibratedClassifier(FOREST).set_params(**{name: value}), parts)
     with pytest.raises(InputError, match="estimator must be a RandomForestClassifier"):
-        fit(CalibratedClassifier(VennAbers()), parts)
+        fit(CalibratedClassifier(LogisticRegression()), parts)
 
 
 def test_a_forest_over_partitions_leaves_rows_without_a_label_out():

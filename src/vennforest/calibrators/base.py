@@ -459,6 +459,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         require(((p >= 0) & (p <= 1)).all(), f"{type(self).__name__} must give probabilities")
 
     def _n_columns(self) -> int:
+        """Return the number of maps: 1 for two classes, else one per class."""
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def __sklearn_tags__(self) -> Tags:

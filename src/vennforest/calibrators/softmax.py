@@ -173,7 +173,7 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     of_labels /= deviation
 
     def slope(log_beta: float) -> tuple[float, float]:
-        """Return the derivative of the loss by beta, and that of it by the logarithm of beta."""
+        """Return the derivative of the loss by beta, and its derivative by the log of beta."""
         beta, first, second = np.exp(log_beta), 0.0, 0.0
         for block in blocks:
             scaled = half_distances(z[block])
@@ -196,9 +196,10 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
 def root_of_increasing(
     function: Callable[[float], tuple[float, float]], start: float, limit: float
 ) -> float:
-    """Return where a function with its derivative is 0, or the end of [-limit, limit] towards it.
+    """Return the root in [-limit, limit] of an increasing function, or the end nearest to it.
 
-    Newton's steps, and the middle of what is left where they leave it.
+    ``function`` returns its value and derivative. Newton's method, safeguarded by bisection of the
+    interval that contains the root.
     """
     low, high, x = -np.inf, np.inf, float(np.clip(start, -limit, limit))
     while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -148,9 +149,8 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
 
 def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, CalibrationExamples]:
     """Return the calibration examples that all models have, in the order of the rows."""
-    examples, common = {}, None
-    for name, folds in named_folds.items():
-        of_name = CalibrationExamples.of(folds)
+    examples = {name: CalibrationExamples.of(folds) for name, folds in named_folds.items()}
+    for of_name in examples.values():
         if of_name.rows is None:
             raise TypeError(
                 "calibrate_on must be a source that says which rows calibrate (Fold.rows) for "
@@ -161,16 +161,15 @@ def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, Calibratio
                 "cv must leave each example out at most once with several estimators, got some "
                 "twice: leave out repetitions"
             )
-        examples[name] = of_name
-        common = of_name.rows if common is None else np.intersect1d(common, of_name.rows)
-    if common is None or not len(common):
+    rows: Any = [of_name.rows for of_name in examples.values()]
+    common = reduce(np.intersect1d, rows)  # sorted
+    if not len(common):
         raise InputError("estimators must be calibrated on common rows, got none")
-    selected = {}
-    for name, of_name in examples.items():
-        assert of_name.rows is not None
-        order = np.argsort(of_name.rows)
-        selected[name] = of_name.select(order[np.isin(of_name.rows[order], common)])
-    return selected
+    indices = [np.intersect1d(common, row, return_indices=True)[2] for row in rows]
+    return {
+        name: of_name.select(index)
+        for (name, of_name), index in zip(examples.items(), indices, strict=True)
+    }
 
 
 def _with_signal(named_folds: dict[str, list[Fold]], data: TrainingData) -> list[int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from vennforest._validation import IntArray
-from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
+from vennforest.calibrators import METHODS, Calibrator, PooledCalibration, make_calibrator
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier.prediction import FittedClassifier
 from vennforest.groups import PerGroup, codes_of
@@ -51,7 +51,7 @@ def method_has_bounds(method: Any) -> bool:
 def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
     method, merge = model.method, model.merge
-    calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
+    calibrator: Any = make_calibrator(method)
     if merge == "auto":
         merge = getattr(calibrator, "merge", None)
     if not has_bounds(calibrator) or merge is None:

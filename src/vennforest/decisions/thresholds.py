@@ -279,7 +279,7 @@ def _read_promise(
 
 
 def _draw_from_groups(groups: IntArray, rows: IntArray) -> IntArray:
-    """Return a row of each group, drawn from ``rows`` with a fixed seed."""
+    """Return a row (g,) of each group, drawn from ``rows`` (m,) with a fixed seed."""
     order = np.random.RandomState(0).permutation(rows)
     return order[np.unique(groups[order], return_index=True)[1]]
 
@@ -364,7 +364,11 @@ def _cumulate(
 def _precision_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the smallest threshold with a guaranteed precision of ``share``, or None."""
+    """Return the smallest threshold with a guaranteed precision of ``share``, or None.
+
+    Binomial tests from the highest threshold down, in sequences that share ``delta``: Learn then
+    Test (Angelopoulos et al. 2021) with the fallback procedure (Wiens 2003).
+    """
     values, n, hits = _cumulate(scores, labels)
     starts, part = _starts(len(scores), share, delta)
     p_values = np.asarray(binom.sf(hits - 1, n, share))
@@ -382,7 +386,10 @@ def _precision_threshold(
 def _recall_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the largest threshold with a guaranteed recall of ``share``, or None."""
+    """Return the largest threshold with a guaranteed recall of ``share``, or None.
+
+    The one-sided binomial test rejects, at level ``delta``, that fewer positives are flagged.
+    """
     values, _, hits = _cumulate(scores, labels)
     valid = np.flatnonzero(binom.sf(hits - 1, hits[-1], share) <= delta)
     return float(values[valid[0]]) if len(valid) else None

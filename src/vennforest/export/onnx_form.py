@@ -199,7 +199,10 @@ def _estimator_scores(graph: OnnxGraph, estimator: Any, votes: Any, inputs: Sequ
 
 
 def _converted(graph: OnnxGraph, estimator: Any, last: Any, inputs: Sequence[Any]) -> str:
-    """Add an estimator, or transformers if ``last`` is None, that skl2onnx converts."""
+    """Add what skl2onnx makes of an estimator; return the name of its scores (n, k).
+
+    With ``last`` None these are transformers, and the name is that of the transformed rows.
+    """
     needed("skl2onnx", "ONNX graphs of other estimators")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType

@@ -182,7 +182,10 @@ def _influence(estimates: ClassEstimates, counts: IntArray) -> tuple[float, Floa
 
 
 def _score_interval(area: float, m: int, n: int, z: float) -> tuple[float, float]:
-    """Return the two areas from which ``area`` differs by z Hanley-McNeil standard errors."""
+    """Return the two areas from which ``area`` differs by z standard errors.
+
+    Standard errors are those of Hanley & McNeil (1982) for m and n rows: Newcombe (2006), method 5.
+    """
     pairs = (m + n) / 2 - 1
 
     def excess(theta: float) -> float:

@@ -100,7 +100,10 @@ def design_bets(
 
 
 def bets_on_scores(scores: FloatArray) -> Bets:
-    """Return bets on changes of the scores, from reference scores (n,)."""
+    """Return bets on changes of the scores, from reference scores (n,).
+
+    Factors are exponential tilts of the reference distribution over bins, scaled to mean 1.
+    """
     edges, mass = _bin_scores(scores)
     rank = 2 * (np.cumsum(mass) - mass / 2) - 1
     tilts = [np.exp(linear * rank + square * rank**2) for linear, square in SCORE_TILTS.values()]
@@ -117,7 +120,10 @@ def bets_on_share(share: float) -> Bets:
 
 
 def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
-    """Return bets on labels given scores (n,), with reference shares (n,) of the label."""
+    """Return bets on labels given scores (n,), with reference shares (n,) of the label.
+
+    Factors are likelihood ratios of a label in its bin under changed and reference shares.
+    """
     edges, mass = _bin_scores(scores)
     bins = np.searchsorted(edges, scores, side="right")
     sums = np.bincount(bins, shares, minlength=len(mass))

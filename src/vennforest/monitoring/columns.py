@@ -115,7 +115,7 @@ def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
 
 
 def holm(p_values: NDArray[Any]) -> NDArray[Any]:
-    """Return p-values (m,) corrected for multiple testing by Holm's method."""
+    """Return p-values (m,) corrected for multiple testing (Holm 1979)."""
     order = np.argsort(p_values, kind="stable")
     steps = (len(p_values) - np.arange(len(p_values))) * p_values[order]
     corrected = np.empty(len(p_values))

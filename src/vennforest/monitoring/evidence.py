@@ -116,7 +116,10 @@ def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
 def set_bets(
     copy: NDArray[Any], watched: Channels, bets: Sequence[Bets], scores: FloatArray, codes: IntArray
 ) -> None:
-    """Set the bets of one copy (m,) of the state, and its counts of reference scores (n, c)."""
+    """Set the bets of one copy (m,) of the state, and count its reference examples in bins.
+
+    ``scores`` (n, c) and ``codes`` (n,) are of the examples that p-values are counted over.
+    """
     for i, (edges, limits, factors) in enumerate(bets):
         copy["edges"][i, : len(edges)] = edges
         copy["limits"][i, : len(limits)] = limits
@@ -166,7 +169,8 @@ def advance_evidence(
 def combine(log_capital: FloatArray) -> FloatArray:
     """Return the log of the evidence, (m, ...), from the log capital (R, m, ...) of its copies.
 
-    It is the (R / 5)-th largest capital, divided by 5 and by the number of channels: see `Monitor`.
+    It is the (R / 5)-th largest capital, divided by 5 (Rüger 1978; Vovk & Wang 2020) and by the
+    number of channels (Bonferroni): see `Monitor`.
     """
     # Their mean would have no such law: each is a martingale only given its own past.
     copies, watched = log_capital.shape[:2]

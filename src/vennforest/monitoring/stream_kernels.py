@@ -67,6 +67,9 @@ def advance(
 ):
     """Update the capital of m channels with a block of examples.
 
+    Capital is a mixture over times to begin, bets and rates of jumping between bets: the simple
+    jumper of Vovk et al. (2021), Retrain or not retrain. Changes are dated by Page's (1954) sums.
+
     Parameters
     ----------
     scores : (n, c), codes : (n,), scores and class indices of the examples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -246,11 +247,8 @@ def estimate_performance(
     estimate = np.array([expected[name] for name in names])
     rng = np.random.default_rng(random_state)
     n_draws = int(np.clip(MAX_DRAWN_LABELS // p.size, MIN_DRAWS, MAX_DRAWS))
-    draws = np.empty((n_draws, len(names)))
-    for b, theta in enumerate(recalibration.draws(n_draws, rng)):
-        measures = predictions.of_labels(_draw_labels(for_prior(recalibrate(theta)), rng))
-        draws[b] = [measures[name] for name in names]
-    lower, upper = _central_interval(draws, level)
+    drawn = (for_prior(recalibrate(theta)) for theta in recalibration.draws(n_draws, rng))
+    lower, upper = _central_interval(_draw_measures(predictions, drawn, names, rng), level)
     lower[np.isnan(estimate)] = upper[np.isnan(estimate)] = np.nan
     estimate[np.isnan(lower)] = np.nan
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
@@ -271,6 +269,17 @@ def _fit_recalibration(
     if not examples.is_reused:
         return recalibration
     return replace(recalibration, root=recalibration.root * np.sqrt(REUSE_VARIANCE))
+
+
+def _draw_measures(
+    predictions: LabelledPredictions,
+    probabilities: Iterable[FloatArray],
+    names: Sequence[Metric],
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return measures (b, m) of labels that are drawn from each of b tables (n, k)."""
+    draws = [predictions.of_labels(_draw_labels(q, rng)) for q in probabilities]
+    return np.array([[measures[name] for name in names] for measures in draws])
 
 
 def _central_interval(draws: FloatArray, level: float) -> FloatArray:

@@ -121,7 +121,7 @@ class OutOfBagFold(Fold):
 
     @property
     def noise(self) -> FloatArray:
-        """Variance of the calibration scores s around those by all members, over s (1 - s)."""
+        """Variance (n,) of the calibration scores s around those by all members, over s (1 - s)."""
         of_score = 1 / self.membership.counts()
         return self.variance * np.maximum(of_score - 1 / len(self.membership), 0)
 

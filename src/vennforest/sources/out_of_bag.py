@@ -61,13 +61,8 @@ def out_of_bag_fold(
             'use calibrate_on="cv"'
         )
     is_frozen = isinstance(estimator, FrozenEstimator)
-    if is_frozen:
-        model, inner = estimator, without_frozen(estimator)
-        check_is_fitted(split_pipeline(inner)[1])
-        ensemble_rows = transform_rows(inner, data.X)
-    else:
-        data = data.with_positive_weight()
-        model, ensemble_rows = _fit_ensemble(estimator, data)
+    data = data if is_frozen else data.with_positive_weight()
+    model, ensemble_rows = _fit_ensemble(estimator, data)
     members = Members(split_pipeline(without_frozen(model))[1], votes, n_jobs)
     if members.n_members < MIN_TREES:
         warn(
@@ -118,6 +113,10 @@ def _check_estimator(estimator: Any) -> None:
 
 def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     """Return the fitted model, and the rows as its ensemble was trained on them."""
+    if isinstance(estimator, FrozenEstimator):
+        inner = without_frozen(estimator)
+        check_is_fitted(split_pipeline(inner)[1])
+        return estimator, transform_rows(inner, data.X)
     model = clone(estimator)
     ensemble, rows = split_pipeline(model)[1], None
 

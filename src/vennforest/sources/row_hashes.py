@@ -31,7 +31,7 @@ SINGLE_INFINITY = np.uint64(0x7F800000)
 
 @kernel
 def mix(h: Any) -> Any:
-    """Scramble 64 bits so each depends on all (the finaliser of splitmix64)."""
+    """Scramble 64 bits so each depends on all: SplitMix64 (Steele, Lea & Flood 2014)."""
     h ^= h >> np.uint64(30)
     h *= np.uint64(0xBF58476D1CE4E5B9)
     h ^= h >> np.uint64(27)
