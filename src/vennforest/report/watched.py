@@ -222,21 +222,19 @@ def _before_and_since(
     Labels (n,) and probabilities (n, k) are of the counted rows, ``n_until`` of them before. Where
     there are none, shares before are those of the examples that the stream is compared with.
     """
-    classes = monitor.classes_
-    code = {label: j for j, label in enumerate(classes.tolist())}
+    code = {label: j for j, label in enumerate(monitor.classes_.tolist())}
     codes = np.array([code[label] for label in y.tolist()], np.intp)
     figures: list[dict[str, Any]] = [{"label": str(label)} for label in code]
     texts = []
     for when, side in (("before", slice(0, n_until)), ("since", slice(n_until, None))):
-        of_side, q = codes[side], p[side]
-        n = len(of_side)
+        side_codes, q = codes[side], p[side]
+        n = len(side_codes)
         for j, of_class in enumerate(figures):
-            of_class[f"share_{when}"] = (of_side == j).mean() if n else np.nan
+            share = monitor.reference_shares_[j] if when == "before" else np.nan
+            of_class[f"share_{when}"] = (side_codes == j).mean() if n else share
             of_class[f"predicted_{when}"] = q[:, j].mean() if n else np.nan
-            if when == "before" and not n:
-                of_class["share_before"] = monitor.reference_shares_[j]
         if n >= MIN_ROWS_A_SIDE:
-            accuracy = float((q.argmax(axis=1) == of_side).mean())
-            loss = -np.log(np.maximum(q[np.arange(n), of_side], EPSILON)).mean()
+            accuracy = float((q.argmax(axis=1) == side_codes).mean())
+            loss = -np.log(np.maximum(q[np.arange(n), side_codes], EPSILON)).mean()
             texts.append(f"accuracy {accuracy:.3f}, log loss {loss:.3f} {when} ({n:,} rows)")
     return figures, f"Observed: {'; '.join(texts)}." if texts else ""
