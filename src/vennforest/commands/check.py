@@ -86,10 +86,8 @@ def run_check(options: Check) -> None:
     divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
     divided = divided.loc[table.X.index]
     values = values_in(divided[list(dict.fromkeys(filter(None, [options.groups, *by])))])
-    promises = {name: getattr(options, name) for name in PROMISES}
-    targets = {
-        n: check_inside(share, f"--{n}") for n, share in promises.items() if share is not None
-    }
+    promised = [name for name in PROMISES if getattr(options, name) is not None]
+    targets = {name: check_inside(getattr(options, name), f"--{name}") for name in promised}
     if options.data is None:
         outcome = _check_columns(options, table, values)
     else:
@@ -151,7 +149,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
     best = models[evaluation.verdict.method].entries
     words = ["calibrate", options.input_name(options.predictions), "-t", table.target]
-    words += _each("-s", best[-1:] if len(classes) == 2 else best) + options.words(FORM)
+    words += _repeated("-s", best[-1:] if len(classes) == 2 else best) + options.words(FORM)
     of_labels = {model: _names_by_label(of_model) for model, of_model in models.items()}
     return Outcome(evaluation, X, of_labels, [words])
 
@@ -159,7 +157,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
 def _models_of_columns(
     options: Check, names: list[str], classes: list[Any], notes: list[str]
 ) -> dict[str, ClassColumns]:
-    """Return the columns of each model: one that has a column for each class, or one a column.
+    """Return columns by name of the model: one model of all of them, or of two classes one each.
 
     ``names`` are the columns of the table. Appends to ``notes`` which class a column is of.
     """
@@ -210,8 +208,8 @@ def _next_commands(options: Check, evaluation: Evaluation, outcome: Outcome) -> 
     choice = next((section.choice for section in evaluation.sections if section.choice), "keep")
     if choice == "keep":
         return [outcome.anew] if outcome.anew is not None else outcome.commands
-    *others, last = outcome.commands
-    return [*others, [*last, "--update", choice, *options.words(["groups"])]]
+    *earlier, last = outcome.commands
+    return [*earlier, [*last, "--update", choice, *options.words(["groups"])]]
 
 
 def _validation_sections(
@@ -253,7 +251,8 @@ def _with_bounds(p: FloatArray, X: pd.DataFrame, columns: ClassColumns, n_models
     return p, Multiprobability(lower, upper, np.array(columns.classes))
 
 
-def _each(option: str, values: Sequence[str] | None) -> list[str]:
+def _repeated(option: str, values: Sequence[str] | None) -> list[str]:
+    """Return an option with each of its values as words of a command."""
     return [word for value in values or () for word in (option, value)]
 
 
@@ -277,15 +276,15 @@ def _judge_model(
             options.predictions, options.scores, table=[*map(str, table.X.columns)]
         )
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
-        words = ["apply", *inputs, *words, *_each("-s", options.scores)]
-        anew = ["calibrate", inputs[1], *target, *_each("-s", file.columns.entries)]
+        words = ["apply", *inputs, *words, *_repeated("-s", options.scores)]
+        anew = ["calibrate", inputs[1], *target, *_repeated("-s", file.columns.entries)]
         anew += options.words(FORM)
     else:
         X = rows_for(model, table.X)
-        words = ["predict", *inputs, "--keep", *words, *_each("--trust", options.trusted)]
+        words = ["predict", *inputs, "--keep", *words, *_repeated("--trust", options.trusted)]
     words += options.words(["prior", *FORM])
     classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
-    columns = _each("-s", [f"p({label})" for label in classes])
+    columns = _repeated("-s", [f"p({label})" for label in classes])
     commands = [words, ["calibrate", "scored.csv", *target, *columns]]
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)

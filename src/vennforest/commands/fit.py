@@ -36,7 +36,7 @@ def run_fit(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
     with progress_bar("Training"):
-        table, groups = _read(options)
+        table, groups = _read_rows(options)
         notes, y = table.notes, table.y
         model = _fit(options, table, groups)
         columns = table_columns(model)
@@ -75,7 +75,7 @@ def run_fit(options: Fit) -> None:
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _read(options: Fit) -> tuple[LabelledTable, IntArray | None]:
+def _read_rows(options: Fit) -> tuple[LabelledTable, IntArray | None]:
     """Return the table, and the code of each row's group, if there are groups."""
     types = {} if options.types is None else read_types(options.types)
     as_text, missing = [*texts_of(types), options.target], names_in(options.missing)
@@ -91,6 +91,7 @@ def _read(options: Fit) -> tuple[LabelledTable, IntArray | None]:
 
 
 def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> CalibratedClassifier:
+    """Return the classifier fitted to a table; warnings become notes of the table."""
     estimator = table_estimator(
         options.estimator,
         options.trees,
@@ -120,12 +121,12 @@ def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> Calibra
 
 def _few_rows(classes: Mapping[str, int]) -> list[str]:
     """Return a note on the classes that have too few rows, given the number of each."""
-    few = [name for name, n in classes.items() if n < MIN_ROWS_OF_CLASS]
-    if not few:
+    rare = [name for name, n in classes.items() if n < MIN_ROWS_OF_CLASS]
+    if not rare:
         return []
     return [
-        f"{len(few):,} of {len(classes):,} classes have fewer than {MIN_ROWS_OF_CLASS} rows each, "
-        f"too few for every fold to have one: {listed(few, 5)}. Their probabilities are rough."
+        f"{len(rare):,} of {len(classes):,} classes have fewer than {MIN_ROWS_OF_CLASS} rows each, "
+        f"too few for every fold to have one: {listed(rare, 5)}. Their probabilities are rough."
     ]
 
 

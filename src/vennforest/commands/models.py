@@ -73,9 +73,9 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
 def read_rows(
     path: Path, model: Any, form: TableFormat = DETECTED, target: str | None = None
 ) -> pd.DataFrame:
-    """Return the rows of a file with the columns of a model as its own types and markers read them.
+    """Read a table for a model, whose columns get the types and missing markers of its training.
 
-    Only columns that the model does not have are inferred from these rows. Labels stay text.
+    The types of other columns are inferred from these rows. Labels stay text.
     """
     table = table_columns(model)
     if table is None:

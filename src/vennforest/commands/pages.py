@@ -65,14 +65,14 @@ def dividing_columns(
     names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *of_values]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     frame = read_declared(frame[names], declared)
-    others = [n for n in names if n not in declared and infer_dtype(frame[n]) != "string"]
-    if path is None or not others:
+    converted = [n for n in names if n not in declared and infer_dtype(frame[n]) != "string"]
+    if path is None or not converted:
         return frame
-    texts = TableFile(path, options.form).read(others, names=others).where(frame.notna())
-    are_text = [
-        n for n in others if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
+    texts = TableFile(path, options.form).read(converted, names=converted).where(frame.notna())
+    as_text = [
+        n for n in converted if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
     ]
-    return frame.assign(**{name: texts[name] for name in are_text})
+    return frame.assign(**texts[as_text])
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
 
 
 def typed_command() -> str:
-    """Return the command that runs, whose addresses lose their keys."""
+    """Return the command line of this process; addresses in it lose their keys."""
     words = []
     for word in sys.argv[1:]:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)

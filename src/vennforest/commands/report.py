@@ -44,16 +44,7 @@ def run_report(options: Report) -> None:
         raise InputError("name a file or an example with --example, and not both")
     failures = check_page_options(options)
     types = {} if options.types is None else read_types(options.types)
-    missing, target = names_in(options.missing), options.target
-    if options.data is not None:
-        as_text = [*texts_of(types), target or ""]
-        frame, name = read_table(options.data, as_text, missing, options.form), options.data.name
-        options.row_counts[options.data] = len(frame)
-    else:
-        frame, usual_target = load_example(str(options.example))
-        name, target = f"{options.example} (shipped with scikit-learn)", target or usual_target
-    if target is None:
-        raise InputError("name the column to predict with --target")
+    frame, name, target = _read_rows(options, texts_of(types))
     site = options.groups if options.validation == "by-group" else options.validation
     if options.validation == "by-group" and site is None:
         raise InputError("--validation by-group must be used with --groups, got none")
@@ -78,7 +69,7 @@ def run_report(options: Report) -> None:
             time=None if options.time is None else times(values[options.time], options.time),
             site=None if site is None else values[site],
             types=table.types or None,
-            missing=missing or None,
+            missing=names_in(options.missing) or None,
             suspects={name: table.suspects[name] for name in table.suspects if name not in keep},
             progress=progress,
             **common_arguments(options, table, values),
@@ -90,6 +81,20 @@ def run_report(options: Report) -> None:
         rows = pa.array(table.X.index[evaluation.rows].to_numpy())
         _write_predictions(options.write_predictions, evaluation, options, frame, rows)
     fail(evaluation, failures)
+
+
+def _read_rows(options: Report, as_text: list[str]) -> tuple[pd.DataFrame, str, str]:
+    """Return the table or example, its name, and the column to predict."""
+    if options.data is None:
+        frame, usual_target = load_example(str(options.example))
+        name = f"{options.example} (shipped with scikit-learn)"
+        return frame, name, options.target or usual_target
+    as_text, missing = [*as_text, options.target or ""], names_in(options.missing)
+    frame = read_table(options.data, as_text, missing, options.form)
+    options.row_counts[options.data] = len(frame)
+    if options.target is None:
+        raise InputError("name the column to predict with --target")
+    return frame, options.data.name, options.target
 
 
 def _write_predictions(

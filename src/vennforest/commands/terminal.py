@@ -34,7 +34,7 @@ def streams_of(quiet: bool, stdout_is_file: bool) -> Iterator[None]:
 
 
 def leave_stdout() -> None:
-    """Discard what is left for stdout, whose reader, such as ``head``, has had enough."""
+    """Discard further text for stdout, which its reader, such as ``head``, has closed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

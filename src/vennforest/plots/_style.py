@@ -86,11 +86,11 @@ def legend(ax: Axes, entries: Sequence[tuple[str, Artist]], title: str = "") -> 
     The legend is inside the axes; above them without a title, and beside them if it is long. A
     figure with ``layout="constrained"`` leaves space for it.
     """
-    place: Any = {"loc": "best", "framealpha": 0.85}
+    position: Any = {"loc": "best", "framealpha": 0.85}
     if not title:
-        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
+        position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
     if len(entries) > MAX_NAMES_INSIDE:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
+        position = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
     names, lines = zip(*entries, strict=True)
     ax.set_title(title)
-    ax.legend(lines, names, fontsize="small", handlelength=2.2, **place)
+    ax.legend(lines, names, fontsize="small", handlelength=2.2, **position)

@@ -162,22 +162,8 @@ class ReliabilityDisplay:
         first = next(iter(self.curves.values()))
         low, high = self._limits(log) if limits is None else limits
         ideal = ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":")[0]
-        self.lines_ = []
-        for i, (key, curve) in enumerate(self.curves.items()):
-            is_smooth = curve.band == "smooth"
-            x = curve.smooth_estimate if is_smooth else curve.corp_estimate
-            y = curve.smooth_share if is_smooth else curve.corp_share
-            self.lines_.append(draw_line(ax, i, key, x, np.maximum(y, low), zorder=3))
-        self.line_ = self.lines_[0]
-        bottom, top = np.maximum(first.bin_low, low), np.maximum(first.bin_high, low)
-        look: dict[str, Any] = {"color": style(0).color, "linewidth": 1.2, "zorder": 3.5}
-        ax.vlines(first.bin_estimate, bottom, top, **look)
-        if has_band := bool(band and len(first.band_estimate)):
-            bottom, top = np.maximum(first.band_low, low), np.maximum(first.band_high, low)
-            look = {"color": style(0).color, "alpha": 0.15, "linewidth": 0}
-            ax.fill_between(first.band_estimate, bottom, top, **look)
-        for i, curve in reversed(list(enumerate(self.curves.values()))):  # the first on top
-            self._draw_bins(curve, i, low)
+        has_band = bool(band and len(first.band_estimate))
+        self._draw_curves(low, has_band)
         x_label, y_label = _axis_labels(first.event)
         if log:
             self._draw_log()
@@ -219,6 +205,26 @@ class ReliabilityDisplay:
         ends = np.array(AXIS_ENDS)
         high = ends[np.searchsorted(ends, min(values.max(), 1.0))]
         return 1 - ends[np.searchsorted(ends, min(1 - values.min(), 1.0))], high
+
+    def _draw_curves(self, lowest: float, has_band: bool) -> None:
+        """Draw lines and dots of all methods, and the intervals and the band of the first."""
+        ax, first = self.ax_, next(iter(self.curves.values()))
+        self.lines_ = []
+        for i, (key, curve) in enumerate(self.curves.items()):
+            is_smooth = curve.band == "smooth"
+            x = curve.smooth_estimate if is_smooth else curve.corp_estimate
+            y = curve.smooth_share if is_smooth else curve.corp_share
+            self.lines_.append(draw_line(ax, i, key, x, np.maximum(y, lowest), zorder=3))
+        self.line_ = self.lines_[0]
+        bottom, top = np.maximum([first.bin_low, first.bin_high], lowest)
+        look: dict[str, Any] = {"color": style(0).color, "linewidth": 1.2, "zorder": 3.5}
+        ax.vlines(first.bin_estimate, bottom, top, **look)
+        if has_band:
+            bottom, top = np.maximum([first.band_low, first.band_high], lowest)
+            look = {"color": style(0).color, "alpha": 0.15, "linewidth": 0}
+            ax.fill_between(first.band_estimate, bottom, top, **look)
+        for i, curve in reversed(list(enumerate(self.curves.values()))):  # the first on top
+            self._draw_bins(curve, i, lowest)
 
     def _draw_log(self) -> None:
         self.ax_.set_xscale("log")

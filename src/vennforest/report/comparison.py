@@ -218,11 +218,13 @@ def compare(
 
 
 def _line(predictions: Predictions, estimates: MethodEstimates) -> CalibrationLine:
+    """Return observed over expected, intercept and slope of one method, with intervals."""
     with np.errstate(invalid="ignore"):  # probabilities that separate the classes
         return calibration_line(groups=predictions.groups, **predictions.for_metric(estimates))
 
 
 def _costs(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
+    """Return the costs of decisions by each method, and what the recommended one saves."""
     codes, estimates = predictions.codes, predictions.estimates
     decisions = matrix.decide(best.p)
     of_rows = matrix.costs[codes]

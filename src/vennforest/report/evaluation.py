@@ -246,7 +246,7 @@ class Question:
         if at is not None and (len(labels) > 2 or not all(0 < threshold < 1 for threshold in at)):
             raise InputError(f"thresholds must be of two classes and in (0, 1), got {shown([*at])}")
 
-    def about(self, predictions: Predictions) -> Predictions:
+    def with_positive(self, predictions: Predictions) -> Predictions:
         """Return predictions with the positive one of two classes, by default the rarer one."""
         if len(predictions.classes) != 2:
             return predictions
@@ -283,7 +283,7 @@ def assemble(
     ``n_rows`` is the number of rows given, of which some may not have been predicted.
     """
     question.check(predictions.classes)
-    predictions = question.about(predictions)
+    predictions = question.with_positive(predictions)
     tolerance = question.tolerance
     if tolerance is None:
         # 2 percentage points; of a rarer class than one in ten a fifth of its share.

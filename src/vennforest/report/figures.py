@@ -101,7 +101,7 @@ def pictures(evaluation: Evaluation, limits: Limits = None) -> dict[str, Picture
     result = {"calibration": _calibration(comparison, methods, names, limits)}
     if comparison.predictions.positive is not None:
         result["decision-curve"] = _decision_curve(comparison, methods, names, limits)
-    if comparison.predictions.estimates[comparison.method].bounds is not None:
+    if comparison.estimates.bounds is not None:
         result["intervals"] = _intervals(comparison, names[comparison.method])
     return result
 
@@ -174,22 +174,19 @@ def _decision_curve(
         name: decision_curve(thresholds=thresholds, versus=values, groups=groups, **options)
         for name, values in rivals.items()
     }
-    main = curves[none]
-    benefits = {first: main.net_benefit} | {name: c.versus for name, c in curves.items()}
-    rival = vars(curves[next(iter(rivals))])
-    nearest, margins = rival["versus"], (rival["difference_low"], rival["difference_high"])
+    benefits = {first: curves[none].net_benefit} | {name: c.versus for name, c in curves.items()}
+    rival, curve = next(iter(curves.items()))
 
     def paint(ax: Any) -> None:
+        titles = {first: f"{first}\nband: 95%, against\n{rival}"}
         lines: dict[str, Any] = {
-            name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
+            titles.get(name, name): draw_line(ax, i, name, thresholds, benefits[name])
+            for i, name in enumerate(p)
         }
-        band = f"{first}\nband: 95%, against\n{next(iter(rivals))}"
-        lines = {band if name == first else name: line for name, line in lines.items()}
-        look = {"color": COLOURS[0], "alpha": 0.15, "linewidth": 0}
-        low, high = (np.clip(nearest + margin, -1, 1) for margin in margins)  # of one group: ±∞
-        ax.fill_between(thresholds, low, high, **look)
-        line_styles = {everyone: "-", none: ":"}
-        for name, line in line_styles.items():
+        margins = np.array([curve.difference_low, curve.difference_high])
+        low, high = np.clip(curve.versus + margins, -1, 1)  # of one group: ±∞
+        ax.fill_between(thresholds, low, high, color=COLOURS[0], alpha=0.15, linewidth=0)
+        for name, line in ((everyone, "-"), (none, ":")):
             lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
         top = max(predictions.share or 0.0, high.max())
         ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(lowest, highest))
@@ -211,8 +208,7 @@ def _decision_curve(
 
 def _intervals(comparison: Comparison, name: str) -> Picture:
     """Return the picture of probabilities with bounds and confidence intervals."""
-    predictions = comparison.predictions
-    estimates = predictions.estimates[comparison.method]
+    predictions, estimates = comparison.predictions, comparison.estimates
     assert estimates.bounds is not None
     curve = interval_curve(
         predictions.classes[predictions.codes],
@@ -250,11 +246,11 @@ def classes(comparison: Comparison, source: Source) -> dict[str, str]:
 
     counts = np.bincount(codes, minlength=len(labels))
     frequent = np.sort(np.argsort(-counts, kind="stable")[:MAX_CLASS_DIAGRAMS]).tolist()
-    pictures = {
-        j: Picture((4.8, 4.6), partial(paint, j=j), f"Calibration of class {labels[j]}")
-        for j in frequent
-    }
-    return {str(labels[j]): draw(f"class-{j}", picture) for j, picture in pictures.items()}
+    images = {}
+    for j in frequent:
+        picture = Picture((4.8, 4.6), partial(paint, j=j), f"Calibration of class {labels[j]}")
+        images[str(labels[j])] = draw(f"class-{j}", picture)
+    return images
 
 
 def rates(

@@ -318,7 +318,10 @@ def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:
 def chance_errors(
     q: FloatArray, seed: int, groups: IntArray | None = None, correlation: float = 0.0
 ) -> FloatArray:
-    """Return calibration errors of labels drawn with the estimates (n,) as probabilities."""
+    """Return the calibration error of each draw of labels from the estimates (n,), shape (200,).
+
+    ``correlation`` is that of labels in a group; 50 draws are made for more than 100,000 rows.
+    """
     n_draws = N_LABEL_DRAWS if len(q) <= 100_000 else N_LABEL_DRAWS // 4
     random = np.random.default_rng((seed, 1))
     bins = bin_codes(q, N_BINS)

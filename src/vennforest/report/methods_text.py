@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vennforest._messages import listed
+from vennforest._messages import as_sentence, listed
 from vennforest._program import __version__
 from vennforest.report.breakdown import sentences_by_column
 from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, names_of_tests
@@ -85,11 +85,11 @@ def _on_models(evaluation: Evaluation) -> list[str]:
             f"The model was a {source.noun}, {map_of_scores} (seed {settings['random_state']})."
         )
     if rivals:
-        compared = f"{source.in_sentence(c.method)} was compared with {listed(rivals, 10, str)}"
-        sentences.append(
-            f"{compared[:1].upper()}{compared[1:]} on the same rows, and chosen on them: it has "
-            f"{c.rule}."
+        sentence = (
+            f"{source.in_sentence(c.method)} was compared with {listed(rivals, 10, str)} on the "
+            f"same rows, and chosen on them: it has {c.rule}"
         )
+        sentences.append(as_sentence(sentence))
     return sentences
 
 

@@ -96,8 +96,8 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
                 row[share], interval = hits[of].mean(), share_interval(hits[of].astype(float), some)
                 row[f"{share}_low"], row[f"{share}_high"] = interval
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Promise")
-    found = frame["threshold"].dropna().map(numbers.probability)
-    texts = [f"{text} for a {promise}" for promise, text in found.items()]
+    thresholds = frame["threshold"].dropna().map(numbers.probability)
+    texts = [f"{text} for a {promise}" for promise, text in thresholds.items()]
     sentences.insert(0, f"Thresholds that keep the promises: {as_list(texts) or 'none'}.")
     columns = [("threshold", "Threshold", "probability")]
     columns += [(share, share.capitalize(), "percent") for share in subsets]
@@ -134,13 +134,7 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
             "p says nothing there."
         )
     if reference is not None:
-        psi, pvalue, high = population_stability(grade, reference)
-        change = "have changed beyond chance" if pvalue <= 0.05 else "differ as by chance"
-        sentences.append(
-            f"The population stability index is {psi:.4f}: the shares of the grades {change} "
-            f"(p = {numbers.fixed(pvalue, 4)}). Of unchanged shares it would exceed {high:.4f} "
-            "in 5% of samples of these sizes."
-        )
+        sentences.append(_stability(grade, reference))
         for key, values in (("share", grade), ("reference", reference)):
             names = grade_names(values)
             frame[key] = [(names == name).mean() for name in frame.index]
@@ -155,6 +149,17 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
     )
     finding = f"grades: {result}" if directions else ""
     return Section("Grades", "grades", sentences, frame, GRADES, picture, finding=finding)
+
+
+def _stability(grade: Any, reference: Any) -> str:
+    """Return a sentence on the change of the shares of grades since a reference."""
+    psi, pvalue, high = population_stability(grade, reference)
+    change = "have changed beyond chance" if pvalue <= 0.05 else "differ as by chance"
+    return (
+        f"The population stability index is {psi:.4f}: the shares of the grades {change} "
+        f"(p = {numbers.fixed(pvalue, 4)}). Of unchanged shares it would exceed {high:.4f} "
+        "in 5% of samples of these sizes."
+    )
 
 
 def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -53,19 +53,18 @@ class Design:
             notes.append(f"{int((~is_known).sum()):,} rows have no {noun} and are left out.")
         return is_known
 
-    def take(self, rows: IntArray) -> Design:
-        """Return the design of a part of the rows."""
-        groups = None if self.groups is None else self.groups[rows]
-        values = None if self.values is None else self.values[rows]
-        return replace(self, groups=groups, values=values)
+    def groups_of(self, rows: IntArray) -> IntArray | None:
+        """Return the group codes (m,) of some rows, None without groups."""
+        return None if self.groups is None else self.groups[rows]
 
-    def splits(self, codes: IntArray, notes: list[str]) -> list[Split]:
-        """Return the rows to train on and to predict in each fold, for the classes (n,) of rows."""
+    def splits(self, rows: IntArray, codes: IntArray, notes: list[str]) -> list[Split]:
+        """Return for each fold which of some rows (m,), with classes (m,), train and which test."""
+        groups = self.groups_of(rows)
         if self.values is None:
-            return shuffled(codes, self.groups, self.n_folds, self.seed, notes)
+            return shuffled(codes, groups, self.n_folds, self.seed, notes)
         if self.kind == "time":
-            return forward(codes, self.values, self.groups, self.n_folds)
-        return one_site_out(codes, self.values, self.groups)
+            return forward(codes, self.values[rows], groups, self.n_folds)
+        return one_site_out(codes, self.values[rows], groups)
 
 
 def shuffled(

@@ -71,10 +71,10 @@ def cross_validate(
         model = clone(model).set_params(estimator=pipeline[1:])
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
-    known = design.known_rows(rows, notes)
-    rows, codes, design = rows[known], codes[known], design.take(rows[known])
-    X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups
-    splits = design.splits(codes, notes)
+    has_place = design.known_rows(rows, notes)
+    rows, codes = rows[has_place], codes[has_place]
+    X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
+    splits = design.splits(rows, codes, notes)
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     of_methods: list[FoldEstimates] = []
@@ -147,12 +147,12 @@ def _fit_and_predict(
 
 def notes_of_folds(warned: Sequence[str]) -> list[str]:
     """Return the warnings of folds as notes; of those that differ in `COUNTS` alone the first."""
-    alike: dict[str, list[str]] = defaultdict(list)
+    by_form: dict[str, list[str]] = defaultdict(list)
     for text in warned:
-        alike[COUNTS.sub("", text)].append(text)
+        by_form[COUNTS.sub("", text)].append(text)
     return [
         as_sentence(f"In folds{', for example' * (len(set(texts)) > 1)}: {texts[0]}")
-        for texts in alike.values()
+        for texts in by_form.values()
     ]
 
 

@@ -181,7 +181,7 @@ def rows_needed(n: int, effect: Difference) -> str:
 
 
 def _look_first(case: Case) -> Advice | None:
-    """Rows that the model was trained on, and columns that make every number wrong."""
+    """Return the advice to check first what makes every number wrong: the rows, or a column."""
     source = case.source
     if source.trained_on_rows:
         return Advice("check", "Test the model on other rows first: it was trained on these.")
@@ -202,7 +202,7 @@ def _look_first(case: Case) -> Advice | None:
 
 
 def _ranking(case: Case) -> Advice | None:
-    """Probabilities that do not rank better than chance."""
+    """Return the advice on probabilities that do not rank better than chance; None if they do."""
     c = case.comparison
     auc = c.auc
     span = f"AUC {area(auc.auc)}, 95% interval {area(auc.low)} to {area(auc.high)}; chance: 0.5"
@@ -226,7 +226,10 @@ def _ranking(case: Case) -> Advice | None:
 
 
 def _miscalibration(case: Case) -> Advice | None:
-    """Probabilities that are off; models trained here are already the best method's."""
+    """Return the advice on miscalibrated probabilities: recalibrate, stop, or None if they fit.
+
+    Models that were trained here are already calibrated by the best method.
+    """
     is_off, best = case.judgement == "off", f"even with {case.name}, the best method"
     if not case.source.is_trained_here:
         clauses = [case.error] * bool(is_off or case.impossible) + case.clauses
@@ -250,7 +253,7 @@ def _miscalibration(case: Case) -> Advice | None:
 
 
 def _benefit(case: Case) -> Advice | None:
-    """Decisions that do not pay, or without costs probabilities no better than the base rate."""
+    """Return the advice if decisions do not pay, or without costs if the base rate is as good."""
     c, gain = case.comparison, case.comparison.gain
     if c.costs is not None:
         saved, (cost, of_constant, *_) = c.costs.saved, amounts_of_costs(c)
@@ -282,7 +285,7 @@ def _benefit(case: Case) -> Advice | None:
 
 
 def _parts(case: Case) -> Advice | None:
-    """Parts of the rows where calibration is rejected, though not overall."""
+    """Return the advice to look at parts where calibration is rejected, though not overall."""
     if not case.findings:
         return None
     return Advice(
@@ -293,7 +296,7 @@ def _parts(case: Case) -> Advice | None:
 
 
 def _power(case: Case) -> Advice | None:
-    """Rows that are too few to check the tolerance."""
+    """Return the advice to collect rows if they are too few to check the tolerance, else None."""
     c, n = case.comparison, rows(case.comparison.n)
     if case.judgement == "untested":
         return Advice(
@@ -313,7 +316,7 @@ def _power(case: Case) -> Advice | None:
 
 
 def _use(case: Case) -> Advice:
-    """Probabilities against which there is nothing to say."""
+    """Return the advice to use the probabilities, for which no other rule applies."""
     c, source, name = case.comparison, case.source, case.name
     if not source.is_trained_here:
         subject = f"the probabilities of {name}" if len(c.measures) > 1 else "these probabilities"

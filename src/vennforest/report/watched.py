@@ -88,8 +88,8 @@ class Findings:
 
     def summary(self, verdict: list[str]) -> dict[str, Any]:
         """Return the findings as a dict for JSON, without what is drawn."""
-        drawn = ("monitor", "curve", "began", "times")
-        parts = {name: value for name, value in vars(self).items() if name not in drawn}
+        for_picture = ("monitor", "curve", "began", "times")
+        parts = {name: value for name, value in vars(self).items() if name not in for_picture}
         for name in ("columns", "shifted"):
             parts[name] = [asdict(change) for change in parts[name]]
         summary: dict[str, Any] = for_json({**parts, "verdict": verdict})
@@ -161,8 +161,8 @@ def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
 def _compared(columns: ColumnArrays, row: int) -> list[ColumnChange]:
     """Return the changes of columns at a row; text that is dates is compared as such."""
     dates = {name: dates_in(v, name) for name, v in columns.items() if v.dtype.kind == "O"}
-    found = {name: values for name, values in dates.items() if values is not None}
-    return column_changes({**columns, **found}, row)
+    dates_alone = {name: values for name, values in dates.items() if values is not None}
+    return column_changes({**columns, **dates_alone}, row)
 
 
 def _row_counts(monitor: Monitor, before: tuple[int, int, int]) -> dict[str, int]:
@@ -222,21 +222,19 @@ def _before_and_since(
     Labels (n,) and probabilities (n, k) are of the counted rows, ``n_until`` of them before. Where
     there are none, shares before are those of the examples that the stream is compared with.
     """
-    classes = monitor.classes_
-    code = {label: j for j, label in enumerate(classes.tolist())}
+    code = {label: j for j, label in enumerate(monitor.classes_.tolist())}
     codes = np.array([code[label] for label in y.tolist()], np.intp)
     figures: list[dict[str, Any]] = [{"label": str(label)} for label in code]
     texts = []
     for when, side in (("before", slice(0, n_until)), ("since", slice(n_until, None))):
-        of_side, q = codes[side], p[side]
-        n = len(of_side)
+        side_codes, q = codes[side], p[side]
+        n = len(side_codes)
         for j, of_class in enumerate(figures):
-            of_class[f"share_{when}"] = (of_side == j).mean() if n else np.nan
+            share = monitor.reference_shares_[j] if when == "before" else np.nan
+            of_class[f"share_{when}"] = (side_codes == j).mean() if n else share
             of_class[f"predicted_{when}"] = q[:, j].mean() if n else np.nan
-            if when == "before" and not n:
-                of_class["share_before"] = monitor.reference_shares_[j]
         if n >= MIN_ROWS_A_SIDE:
-            accuracy = float((q.argmax(axis=1) == of_side).mean())
-            loss = -np.log(np.maximum(q[np.arange(n), of_side], EPSILON)).mean()
+            accuracy = float((q.argmax(axis=1) == side_codes).mean())
+            loss = -np.log(np.maximum(q[np.arange(n), side_codes], EPSILON)).mean()
             texts.append(f"accuracy {accuracy:.3f}, log loss {loss:.3f} {when} ({n:,} rows)")
     return figures, f"Observed: {'; '.join(texts)}." if texts else ""

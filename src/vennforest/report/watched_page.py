@@ -111,7 +111,7 @@ def _expected(findings: Findings) -> list[str]:
 
 
 def _meaning(kinds: list[str], watch: str) -> tuple[str, str]:
-    """Return a sentence on the change and one on the remedy."""
+    """Return what has moved, given the kinds of change, and what to do, each as a sentence."""
     if "labels given scores" in kinds:
         prefix = "the scores, and " if "scores" in kinds else ""
         return (
@@ -142,7 +142,7 @@ def rounded_down(value: float) -> str:
 
 
 def interval(ends: list[float]) -> str:
-    """Return an estimate with the ends of its interval."""
+    """Return an estimate with its interval as text; "–" where it is NaN."""
     estimate, low, high = ends
     return "–" if math.isnan(estimate) else f"{estimate:.3f} ({low:.3f} to {high:.3f})"
 

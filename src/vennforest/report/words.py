@@ -84,6 +84,7 @@ def line_findings(c: Comparison) -> list[str]:
 
 
 def _estimate(estimate: IntervalEstimate) -> str:
+    """Return an estimate with its interval as text."""
     value, low, high = (fixed(number, 2) for number in vars(estimate).values())
     return f"{value} (95% interval {low} to {high})"
 
@@ -175,15 +176,15 @@ def calibration(c: Comparison, method: str) -> str:
     event = c.predictions.event(c.predictions.estimates[method])
     error = f"off by about {points(m.miscalibration)} percentage points beyond chance"
     limit = f"the tolerance of {points(tolerance)}"
-    seen = points(m.detectable)
-    within = f"Their error beyond chance is within {limit} points."
+    detectable = points(m.detectable)
+    is_small = f"Their error beyond chance is within {limit} points."
     size = {
         "off": f"They are {error}, more than {limit}.",
         "unclear": f"They seem {error}, more than {limit}, but tests do not confirm it.",
-        "not seen": f"On {n} an error below {seen} percentage points would not be seen.",
+        "not seen": f"On {n} an error below {detectable} percentage points would not be seen.",
         "by chance": f"They seem {error}, more than {limit}, but tests take it for chance.",
-        "untested": within if m.miscalibration <= tolerance else f"They seem {error}.",
-        "within": within,
+        "untested": is_small if m.miscalibration <= tolerance else f"They seem {error}.",
+        "within": is_small,
     }[m.judgement(tolerance)]
     if m.impossible:
         size = f"Probability 0 was given to what happened in {rows(m.impossible)}. {size}"

@@ -433,7 +433,7 @@ class CellColumn:
         return are_dates(ISO, self.array.slice(row, 1))
 
     def _refuse(self, rule: str, row: int) -> NoReturn:
-        """Raise the error that names the cell of a row."""
+        """Raise the `InputError` for the cell in a row, which is not what ``rule`` says."""
         if self._table is not None:
             row_text = row_name(self._first_row + row, self._table)
         else:

@@ -164,7 +164,7 @@ def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
 
 
 def _misread(cells: pd.Series[Any], name: str) -> str:
-    """Return a sentence on numbers or dates that are read as text, or on dates; "" for others."""
+    """Return a sentence on text that looks like numbers or dates, or on ambiguous dates, or ""."""
     sample = _sample(cells)
     if not sample:
         return ""

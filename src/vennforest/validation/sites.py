@@ -12,9 +12,16 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from vennforest._messages import needed
-from vennforest._validation import FloatArray, InputError, check_inside, check_order, encode_groups
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_inside,
+    check_order,
+    encode_groups,
+)
 from vennforest.metrics import auc_interval
-from vennforest.metrics._inputs import check_estimates
+from vennforest.metrics._inputs import ClassEstimates, EventEstimates, check_estimates
 from vennforest.metrics.calibration_line import line_of
 from vennforest.validation.grades import grade_names
 
@@ -93,28 +100,44 @@ def internal_external(
         raise InputError(
             f"site must have two values or more in {n} rows, got {len(names)} in {len(of_row)}"
         )
-    numbers, problem = encode_groups(groups, p), estimates.main()
+    numbers = encode_groups(groups, p)
     rows = {}
     for j, name in enumerate(names.tolist()):
         part = np.flatnonzero(of_row == j)
         group = None if numbers is None else np.unique(numbers[part], return_inverse=True)[1]
-        line = line_of(type(problem)(*(values[part] for values in problem)), group, level)
-        pos = estimates.positive
-        area = auc_interval(
-            estimates.codes[part],
-            estimates.p[part],
-            groups=group,
-            classes=np.arange(estimates.p.shape[1]),
-            pos_label=pos,
-            level=level,
-        )
-        row = {"n": len(part), "events": int(problem.outcome[part].sum())}
-        ends = vars(line.observed_expected), vars(line.slope), vars(area)
-        for measure, (value, low, high, *_) in zip(SCALES, map(dict.values, ends), strict=True):
-            row |= {measure: value, f"{measure}_low": low, f"{measure}_high": high}
-        rows[name] = row
+        rows[name] = _measures_of(estimates, part, group, level)
     frame = pandas.DataFrame.from_dict(rows, orient="index").rename_axis("site")
-    over_sites = {POOLED: {"n": n, "events": int(problem.outcome.sum())}, NEW_SITE: {}}
+    table: pd.DataFrame = pandas.concat([frame, _over_sites(frame, level)])
+    return table
+
+
+def _measures_of(
+    estimates: ClassEstimates, rows: IntArray, group: IntArray | None, level: float
+) -> dict[str, float]:
+    """Return the numbers of rows and events, and the measures with their intervals, of one site."""
+    problem = estimates.main()
+    line = line_of(EventEstimates(*(values[rows] for values in problem)), group, level)
+    area = auc_interval(
+        estimates.codes[rows],
+        estimates.p[rows],
+        groups=group,
+        classes=np.arange(estimates.p.shape[1]),
+        pos_label=estimates.positive,
+        level=level,
+    )
+    measures: dict[str, float] = {"n": len(rows), "events": int(problem.outcome[rows].sum())}
+    intervals = vars(line.observed_expected), vars(line.slope), vars(area)
+    for measure, ends in zip(SCALES, map(dict.values, intervals), strict=True):
+        measures |= zip((measure, f"{measure}_low", f"{measure}_high"), ends, strict=False)
+    return measures
+
+
+def _over_sites(frame: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Return the mean of each measure over the sites of a table, and the range of another site."""
+    over_sites: dict[str, dict[str, float]] = {
+        POOLED: dict(frame[["n", "events"]].sum()),
+        NEW_SITE: {},
+    }
     for measure, (scale, back) in SCALES.items():
         with np.errstate(divide="ignore", invalid="ignore"):
             value, low, high = (scale(frame[measure + end]) for end in ("", "_low", "_high"))
@@ -127,9 +150,7 @@ def internal_external(
                 f"{measure}_low": back(mean - width),
                 f"{measure}_high": back(mean + width),
             }
-    summary = pandas.DataFrame.from_dict(over_sites, orient="index")
-    table: pd.DataFrame = pandas.concat([frame, summary])
-    return table
+    return frame.from_dict(over_sites, orient="index")
 
 
 def pool(values: FloatArray, errors: FloatArray, level: float) -> tuple[float, float, float]:
