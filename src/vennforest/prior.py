@@ -260,30 +260,31 @@ def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) 
     p = p / p.sum(axis=1, keepdims=True)
     unit = 1 / np.sqrt(np.maximum(weight @ (p * (1 - p)), np.finfo(float).eps))
 
-    def moments(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean (k,) of shifted probabilities, and the second derivatives (k, k)."""
-        q = shift_probabilities(p, np.exp(logs - logs.max()))
-        return weight @ q, np.diag(weight @ q) - (weight[:, None] * q).T @ q
+    def shifted(logs: FloatArray) -> FloatArray:
+        return shift_probabilities(p, np.exp(logs - logs.max()))
 
     # The mean of the logarithms changes nothing; its square keeps the search from drifting.
     def loss(t: FloatArray) -> tuple[float, FloatArray]:
         logs = unit * t
         mean, largest = logs.mean(), logs.max()
         value = float(weight @ np.log(p @ np.exp(logs - largest))) + largest - means @ logs
-        return value + mean**2 / 2, unit * (moments(logs)[0] - means + mean / k)
+        return value + mean**2 / 2, unit * (weight @ shifted(logs) - means + mean / k)
 
-    def curvature(t: FloatArray) -> FloatArray:
-        return np.asarray((moments(unit * t)[1] + 1 / k**2) * unit * unit[:, None])
+    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
+        q, v = shifted(unit * t), unit * v
+        curvature = v * (weight @ q) - (weight * (q @ v)) @ q
+        return np.asarray(unit * (curvature + v.mean() / k))
 
     result: Any = minimize(  # type: ignore[call-overload]
-        loss, np.zeros(k), jac=True, hess=curvature, method="trust-ncg", options=TRUST_REGION
+        loss, np.zeros(k), jac=True, hessp=curve, method="trust-ncg", options=TRUST_REGION
     )
     logs = unit * result.x
     for _ in range(MAX_POLISHING_STEPS):  # Newton's, which the loss no longer shows
-        mean, hessian = moments(logs)
-        gradient = mean - means
+        q = shifted(logs)
+        gradient = weight @ q - means
         if (np.abs(gradient) < np.minimum(1e-15, 1e-6 * means)).all():
             break
+        hessian = np.diag(weight @ q) - (weight[:, None] * q).T @ q
         scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
         scaled = hessian * scale * scale[:, None]
         step = scale * np.linalg.lstsq(scaled, scale * gradient, rcond=1e-14)[0]
