@@ -297,10 +297,6 @@ class ScoreCounts:
             parts.append(ScoreCounts(np.arange(2), scores, weights, self.error))
         return parts
 
-    def reversed_at(self, center: float) -> ScoreCounts:
-        """Return counts of two classes with ``center - s`` in the place of each score s."""
-        return self.moved_to(center - self.scores)
-
     def moved_to(self, scores: FloatArray) -> ScoreCounts:
         """Return counts with other scores (m,) or (m, k), of which equal ones are merged."""
         if scores is self.scores:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from vennforest._messages import shown, warn
-from vennforest._validation import FloatArray, InputError, IntArray, check_array, require
+from vennforest._validation import FloatArray, InputError, check_array, require
 from vennforest.multiprobability import Multiprobability
 
 __all__ = ["PriorEstimate"]
@@ -83,12 +83,6 @@ def read_shares(
     elif abs(remainder) > SUM_SLACK:
         raise InputError(f"shares must sum to 1, got {1 - remainder:g}")
     return np.asarray(shares / shares.sum())
-
-
-def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArray:
-    """Return the weighted share of each of k classes among examples, (k,)."""
-    counts = np.bincount(codes, weight, minlength=k).astype(np.float64)
-    return np.asarray(counts / counts.sum())
 
 
 def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:

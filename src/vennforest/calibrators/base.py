@@ -222,7 +222,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.on_ = kind
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
         self.score_range_, self.reversed_at_, self.shift_ = expected_range(counts), center, None
-        self._fit(counts if center is None else counts.reversed_at(center))
+        self._fit(counts if center is None else counts.moved_to(center - counts.scores))
         return self
 
     @abstractmethod

@@ -41,34 +41,26 @@ Value = float | FloatArray
 """A constant: a number, one number per class (k,), or a matrix (k, k)."""
 
 
+Operator = Callable[["Term", "Term | Value"], "Term"]
+
+
+def _operators(operation: Operation) -> tuple[Operator, Operator]:
+    """Return the methods of a term for an operator with the term on its left, or on its right."""
+    return (
+        lambda term, value: Computed(operation, (term, value)),
+        lambda term, value: Computed(operation, (value, term)),
+    )
+
+
 class Term:
     """A number, or one number per class, for every row."""
 
     __array_ufunc__ = None  # an array on the left leaves the operation to the term
 
-    def __add__(self, value: Term | Value) -> Term:
-        return Computed("add", (self, value))
-
-    def __radd__(self, value: Value) -> Term:
-        return Computed("add", (value, self))
-
-    def __sub__(self, value: Term | Value) -> Term:
-        return Computed("subtract", (self, value))
-
-    def __rsub__(self, value: Value) -> Term:
-        return Computed("subtract", (value, self))
-
-    def __mul__(self, value: Term | Value) -> Term:
-        return Computed("multiply", (self, value))
-
-    def __rmul__(self, value: Value) -> Term:
-        return Computed("multiply", (value, self))
-
-    def __truediv__(self, value: Term | Value) -> Term:
-        return Computed("divide", (self, value))
-
-    def __rtruediv__(self, value: Value) -> Term:
-        return Computed("divide", (value, self))
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("subtract")
+    __mul__, __rmul__ = _operators("multiply")
+    __truediv__, __rtruediv__ = _operators("divide")
 
     def __matmul__(self, matrix: FloatArray) -> Term:
         """Return the numbers of the classes times a matrix (k, k)."""

@@ -40,7 +40,6 @@ from vennforest.groups import Groups, PerGroup, codes_of
 from vennforest.multiprobability import Multiprobability, merge_folds
 from vennforest.prior import (
     ShiftedPrior,
-    class_shares,
     shift_bounds,
     shift_intervals,
     shift_probabilities,
@@ -97,7 +96,8 @@ class FittedClassifier:
         if self.shift is not None:
             return self.shift.shares
         examples = CalibrationExamples.of(self.folds)
-        return class_shares(examples.codes, examples.weight, len(self.classes))
+        totals = np.bincount(examples.codes, examples.weight, len(self.classes))
+        return np.asarray(totals / totals.sum())
 
     def hash_as_read(self, X: Any) -> HashArray:
         """Return hashes (n,) of rows as the models read them, by which rows are recognised.

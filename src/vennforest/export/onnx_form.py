@@ -129,7 +129,8 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
         scores = _blend_scores(graph, estimator, votes, inputs)
     else:
         scores = _model_scores(graph, estimator, votes, inputs)
-    if all(isinstance(model, TREE_ENSEMBLES) for model in _last_steps(fold)):
+    last_steps = (split_pipeline(without_frozen(model))[1] for model in _models_of(fold))
+    if all(isinstance(step, TREE_ENSEMBLES) for step in last_steps):
         return scores
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
     return graph.value(_moved_to_example(Written(scores), columns))
@@ -339,8 +340,3 @@ def _models_of(fold: Fold) -> list[Any]:
     if not isinstance(fold.model, BlendedModel):
         return [fold.model]
     return [part.model for member in fold.model.members for part in member.folds]
-
-
-def _last_steps(fold: Fold) -> list[Any]:
-    """Return the estimators at the ends of the pipelines of a fold."""
-    return [split_pipeline(without_frozen(model))[1] for model in _models_of(fold)]

@@ -150,7 +150,9 @@ def calibration_distances(
     draws = np.full((n_draws, 4), np.nan)
     if np.isfinite(of_rows).all():
         n_units = int(unit.max()) + 1
-        cell, cells = _kernel_cells(estimate)
+        distinct, rank = np.unique(estimate, return_inverse=True)
+        cells = min(len(distinct), MAX_CELLS)
+        cell = rank * cells // len(distinct)  # of neighbours in the order of the estimates
         of_cell = np.bincount(cell, weights=weight * estimate) / np.bincount(cell, weights=weight)
         corner, p_of_corner = 2 * cell + (outcome > 0), np.repeat(of_cell, 2)
         outcomes = np.tile([0.0, 1.0], cells)
@@ -166,14 +168,6 @@ def calibration_distances(
     return CalibrationDistances(
         *(IntervalEstimate(*map(float, values)) for values in zip(of_rows, *ends, strict=True))
     )
-
-
-def _kernel_cells(p: FloatArray) -> tuple[IntArray, int]:
-    """Return the cell (n,) of each estimate, in order, and the number of cells."""
-    distinct, cell = np.unique(p, return_inverse=True)
-    if len(distinct) > MAX_CELLS:
-        cell = cell * MAX_CELLS // len(distinct)
-    return cell.astype(np.intp), int(cell.max()) + 1
 
 
 def _distances_to_curve(p: FloatArray, outcome: FloatArray, weight: FloatArray) -> FloatArray:
