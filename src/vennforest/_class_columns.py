@@ -212,9 +212,10 @@ def are_predictions(columns: Iterable[str], table: Collection[str], classes: Ite
 def refuse_own_output(
     columns: Sequence[str], table: Collection[str], classes: Iterable[Any]
 ) -> None:
-    """Raise an error for a table that a calibrator of these classes wrote, by its columns.
+    """Raise an error if scores would be read from the output of ``vennforest apply``.
 
-    The column ``probability`` is written by the command ``predict`` alone.
+    Such a table has ``label`` and ``p(c)`` of every class. Tables with ``probability`` too are
+    accepted: ``vennforest predict`` wrote them.
     """
     if "probability" not in table and are_predictions(columns, table, classes):
         raise InputError(

@@ -114,7 +114,7 @@ def encode_labels(
 
 
 def refuse_one_class(labels: NDArray[Any]) -> None:
-    """Raise an error unless there are two labels or more."""
+    """Raise an error unless there are two distinct labels (k,) or more."""
     if len(labels) < 2:
         raise ValueError(
             "y must contain at least two classes (or name them with classes=), "
@@ -200,7 +200,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
 
 
 def warn_of_small_weights(total: float, n: int) -> None:
-    """Warn if the weights of n observations have a total below 2."""
+    """Warn if the weights of n observations sum to less than 2, or to less than 1 for n = 1."""
     if 0 < total < min(2, n):
         warn(
             f"sample_weight sums to {total:.3g}: a weight counts as that many observations, too "

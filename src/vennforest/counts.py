@@ -431,7 +431,11 @@ def _padded(weights: FloatArray, k: int) -> FloatArray:
 
 
 def _in_class_order(counts: ScoreCounts, score: ScoreNames, on: On) -> FloatArray:
-    """Return scores, whose columns are in the order of ``score``, in the order of the classes."""
+    """Return the scores (m,) or (m, k) of counts with their columns in the order of the classes.
+
+    They were read in the order of ``score``. A single column of the first of two classes becomes
+    that of the second.
+    """
     names = column_names(score)
     of_classes = class_columns(score, counts.classes.tolist(), "score", names)
     if of_classes.names != names:

@@ -221,7 +221,10 @@ def _number_in(cell: str) -> float:
 
 
 def _column(by: str | int, X: Any) -> Any:
-    """Return a column of X by its name, or its position, which may count from the end."""
+    """Return column ``by`` of X (n, d), by its name or by its position, which may be negative.
+
+    The result has shape (n,), or (n, 1) if X is sparse.
+    """
     is_sparse: bool = issparse(X)
     if isinstance(by, str):
         if not is_frame(X):

@@ -183,9 +183,10 @@ class Multiprobability(BoundsOfClasses):
         return np.asarray(self.classes[self.lower.argmax(axis=1)])
 
     def of_label(self) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper probability of the predicted label, each of shape (n,).
+        """Return the lower and upper probability (n,) of the label with the largest lower bound.
 
-        Johansson et al. (2018), eq. 6.
+        Johansson et al. (2018), eq. 6. The label may differ from the most probable one after
+        `merge`.
         """
         best = self.lower.argmax(axis=1)[:, None]
         return (
@@ -277,11 +278,12 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
 
 @kernel
 def scale_rows(p: FloatArray, lower: FloatArray, upper: FloatArray, out: FloatArray) -> None:
-    """Write the result of `scale_into_bounds` to ``out``.
+    """Write ``clip(c * p, lower, upper)`` to ``out``, with the c for which each row sums to 1.
 
-    The sum of a clipped row is a non-decreasing, piecewise linear function of the factor, with a
-    kink where an entry reaches a bound. Newton's step is exact if it stays within one piece. If it
-    leaves the interval that must contain the factor, the next kink is tried, so the search ends.
+    All arrays are (n, k). The sum of a clipped row is a non-decreasing, piecewise linear function
+    of c, with a kink where an entry reaches a bound. Newton's step is exact if it stays within one
+    piece. If it leaves the interval that must contain c, the next kink is tried, so the search
+    ends.
     """
     n, k = p.shape
     q, low_bend, up_bend = np.empty(k), np.empty(k), np.empty(k)

@@ -116,7 +116,10 @@ def _peaks(model: Any, X: Any, tables: list[Any], y: NDArray[Any]) -> FloatArray
 
 
 def _probabilities_of(model: Any, X: Any) -> FloatArray:
-    """Return probabilities (n, k), or logistic transforms of two-class decision values."""
+    """Return the probabilities (n, k) of rows X (n, d) by a fitted classifier.
+
+    Of a model of two classes without ``predict_proba``, the logistic of its decision values.
+    """
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), np.float64)
     second = expit(model.decision_function(X))

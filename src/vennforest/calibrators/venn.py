@@ -112,7 +112,7 @@ class Venn(BoundedCalibrator):
         return len(self.classes_) * (N_VENN_BINS if self.taxonomy == "bins" else 1)
 
     def _category_of(self, scores: FloatArray) -> IntArray:
-        """Return the category of each score, (n,); -1: none that occurred in ``fit``."""
+        """Return the category (n,) of scores (n,) or (n, k); -1 if ``fit`` did not see it."""
         if not callable(self.taxonomy):
             if self.taxonomy == "label":
                 return label_of(scores, self.boundary_)

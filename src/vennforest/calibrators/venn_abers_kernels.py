@@ -207,9 +207,11 @@ def read_steps(scores, p0, p1, out):
 
 @kernel
 def hull_tree(W, Y):
-    """Return the lower hulls of all blocks of 32, 64, ... points, a level for each size.
+    """Return the lower convex hulls of blocks of 32, 64, ... points P_i = (W_i, Y_i), i < n.
 
-    ``corners[level, i : i + sizes[level, block]]`` are those of the block that begins with P_i.
+    ``corners`` (depth, n) and ``sizes`` (depth, n_blocks) have a row for each size of block. The
+    hull of the block that begins with P_i has the points
+    ``corners[level, i : i + sizes[level, block]]``.
     """
     n, depth = len(W), 1
     while BLOCK_SIZE << (depth - 1) < n:

@@ -223,7 +223,11 @@ def _guaranteed_threshold(
     delta: float,
     costs: tuple[float, float],
 ) -> float | None:
-    """Return the threshold that guarantees a quantity for independent examples (n,), or None."""
+    """Return the threshold that guarantees ``promise`` with probability 1 - ``delta``, or None.
+
+    Scores and labels (n,) are of independent examples, ``target`` is the value of the quantity, and
+    ``costs`` are those of a false alarm and of a miss. `threshold_for` names the sources.
+    """
     if promise == "precision":
         return _precision_threshold(scores, labels, target, delta)
     if promise == "recall":
@@ -279,7 +283,10 @@ def _read_promise(
 
 
 def _draw_from_groups(groups: IntArray, rows: IntArray) -> IntArray:
-    """Return a row (g,) of each group, drawn from ``rows`` (m,) with a fixed seed."""
+    """Return the index of one row of each group, (g,), drawn from ``rows`` (m,) with a fixed seed.
+
+    ``groups`` (n,) are the groups of all rows; those without a row in ``rows`` are left out.
+    """
     order = np.random.RandomState(0).permutation(rows)
     return order[np.unique(groups[order], return_index=True)[1]]
 
@@ -312,7 +319,10 @@ def _threshold_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | No
 
 
 def _of_class(scores: FloatArray, code: int) -> FloatArray:
-    """Return scores (n,) that increase with the probability of a class."""
+    """Return scores (n,) that increase with the probability of class ``code``.
+
+    ``scores`` are (n,) of the second of two classes, or (n, k).
+    """
     if scores.ndim == 1:
         return -scores if code == 0 else scores
     return scores[:, code]

@@ -177,7 +177,11 @@ def _grow(
     batches: Batches,
     number: int,
 ) -> Any:
-    """Return the forest grown on a partition, None if it is to grow no trees."""
+    """Return the forest fitted to a partition, or None if ``crews`` assigns it no trees.
+
+    ``crews`` are the unfitted forests, and ``checksums`` those of the rows in the first pass, by
+    partition number.
+    """
     if number not in crews:
         return None
     X, y, *_ = _read_examples(columns, batches, checksums[number])

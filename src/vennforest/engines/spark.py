@@ -71,7 +71,10 @@ def fit(
 
 
 def _spark_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
-    """Run a task on some columns of every partition, and return the results by number."""
+    """Run a task on some columns of each partition; return the results by partition number.
+
+    Raises the `InputError` of the first partition, by number, in which the task failed.
+    """
     names = _arrow_schema(frame).names
     for name in columns:
         find_name(names, name, where=" in the data frame")

@@ -42,7 +42,10 @@ class OnnxGraph:
         self._scores = ""
 
     def write(self, formulas: dict[str, Term], scores: str) -> dict[str, Term]:
-        """Add formulas of the scores of this name; return them as values of the graph."""
+        """Add formulas to the graph, and return their results, by name, as terms.
+
+        ``scores`` is the name of the value in the graph that the formulas read.
+        """
         self._scores = scores
         codes = write_terms([*formulas.values()], self)
         return {name: Written(code) for name, code in zip(formulas, codes, strict=True)}

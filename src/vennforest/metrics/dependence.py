@@ -45,7 +45,10 @@ def draw_labels(
     correlation: float,
     n_draws: int,
 ) -> FloatArray:
-    """Return labels 0.0 and 1.0 (n_draws, n) with probabilities p (n,), dependent in groups."""
+    """Draw labels 0.0 or 1.0, (n_draws, n), with probabilities p (n,), correlated within groups.
+
+    ``groups`` (n,) are codes from 0, or None for independent rows; ``correlation`` is ρ above.
+    """
     number = rng.random((n_draws, len(p)))
     if groups is not None and correlation > 0:
         shared = rng.random((n_draws, int(groups.max()) + 1))[:, groups]

@@ -64,7 +64,12 @@ class LabelledPredictions:
     def _measures(
         self, q_positive: FloatArray, variance: FloatArray | float, sums: list[float]
     ) -> dict[Metric, float]:
-        """Return measures from probabilities (m, c) of the positive classes, and sums of losses."""
+        """Return the measures, given the probabilities (m, c) of the positive classes.
+
+        For known labels these are 0 and 1. ``variance`` (c,) is that of the number of rows of each
+        class, and ``sums`` are the sums of ``losses`` over rows. The AUC is by ranks (Mann &
+        Whitney 1947).
+        """
         n1 = q_positive.sum(axis=0)
         square = n1**2 + variance  # E n₁² of the number of rows of a class
         ranks = (q_positive * self.ranks).sum(axis=0)

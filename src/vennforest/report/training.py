@@ -61,8 +61,9 @@ def cross_validate(
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold. ``classifiers`` are some to train beside the model, by
-    name. Returns the predictions and the model of the last fold, and appends to ``notes``.
+    learnt from the training rows of a fold. ``classifiers``, by name, are trained on the same folds
+    for comparison. Rows and labels are (n, d) and (n,); a few may be left out, which ``notes`` then
+    says. Returns the predictions, and the model of the last fold.
     """
     if is_frame(X):
         pipeline: Any = model.estimator

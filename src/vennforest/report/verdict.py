@@ -296,7 +296,7 @@ def _parts(case: Case) -> Advice | None:
 
 
 def _power(case: Case) -> Advice | None:
-    """Return the advice to collect rows if they are too few to check the tolerance, else None."""
+    """Return the advice to collect rows, or groups, if calibration cannot be judged, else None."""
     c, n = case.comparison, rows(case.comparison.n)
     if case.judgement == "untested":
         return Advice(

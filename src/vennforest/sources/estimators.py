@@ -74,7 +74,10 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
 
 
 def refuse_other_columns(X: Any, model: Any) -> None:
-    """Refuse a data frame without the columns of training for LightGBM, which goes by place."""
+    """Raise an error if a data frame for LightGBM lacks the columns of training in their order.
+
+    LightGBM matches columns by position and ignores their names.
+    """
     model = without_frozen(model)
     is_lightgbm = any(cls.__module__.startswith("lightgbm.") for cls in type(model).__mro__)
     if not (is_lightgbm and is_frame(X)):

@@ -328,7 +328,7 @@ class CellColumn:
         return date_format
 
     def _zoned_rows(self) -> NDArray[np.bool_]:
-        """Return a mask (n,) of the cells of text with a time zone, as ISO 8601 writes it."""
+        """Return a mask (n,) of the cells of text that are times in ISO 8601 with a time zone."""
         is_zoned = pc.match_substring_regex(self.array, f"^{ISO_ZONE}").fill_null(False)
         mask: NDArray[np.bool_] = is_zoned.to_numpy(zero_copy_only=False)
         return mask

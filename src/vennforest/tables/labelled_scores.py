@@ -45,7 +45,7 @@ class LeftOut:
             yield batch.filter(has_score)
 
     def notes(self, target: str) -> list[str]:
-        """Return a sentence for each reason."""
+        """Return sentences on the rows left out without a label and without a score, if any."""
         reasons = ((self.n_unlabelled, repr(target)), (self.n_unscored, "score"))
         return [f"{n:,} rows have no {lack} and are left out." for n, lack in reasons if n]
 

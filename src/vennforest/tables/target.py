@@ -109,10 +109,11 @@ def load_example(name: str) -> tuple[pd.DataFrame, str]:
 
 
 def typed_labels(column: CellColumn, target: str) -> NDArray[Any]:
-    """Return the cells that are present as integers, booleans or text, shape (n,).
+    """Return the labels (m,) of the cells that are not missing, as integers, booleans or text.
 
-    Floats become integers, or text where they have a fraction. Text that is numbers becomes
-    numbers, and other text, True and False too, stays as it is written.
+    Floats become integers, or text if any has a fraction. Text becomes numbers if every cell is
+    one; other text, True and False included, is unchanged. Dates and many fractions raise an
+    `InputError`.
     """
     cells = column.array.drop_null()
     if is_text(cells.type) and column.infer_text() == "number":

@@ -243,7 +243,11 @@ class UpdateRows:
         return np.log(self.p[:, 1]) - np.log(self.p[:, 0])
 
     def test(self) -> pd.DataFrame:
-        """Test the largest model of two classes against each smaller one."""
+        """Test the most flexible update of two classes against each simpler one.
+
+        Returns a row for each simpler choice with ``statistic``, ``df`` and ``pvalue`` of its
+        likelihood-ratio test (Vergouwe et al. 2017), with groups an F test: see `update`.
+        """
         pandas = needed("pandas", "data frames")
         z, is_large = self.z, np.bincount(self.codes, minlength=2).min() >= MIN_ROWS_FOR_SPLINE
         X = spline_features(z, np.unique(np.quantile(z, UPDATE_KNOT_QUANTILES if is_large else ())))
