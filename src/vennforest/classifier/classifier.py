@@ -122,8 +122,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         Venn unless an instance names another.
     by : str, int or callable, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
-        position, or a function of the rows that returns a label for each. Groups with fewer than
-        50 calibration examples in a fold, and new ones, have the calibrator of all examples.
+        position, or a function of the rows that returns a label for each. Groups of fewer than
+        50 examples in a fold, the new one counted, and new groups have the calibrator of all.
     n_jobs : int, default=None
         Number of threads of the forest walk, and of folds fitted at once.
     random_state : int, RandomState or None, default=None
