@@ -194,7 +194,7 @@ def test_an_example_left_out_is_left_out_of_its_group():
     new = problem(2, 40, seed=1)[0]
     new = new[new[:, 2] < 2]
     bounds = model.predict_multiprobability(new)
-    scores, left_out = fold.draw(new)
+    scores, left_out = fold.score_for_bounds(new)
     n_shorter = 0
     for i, row in enumerate(new):
         mine = codes_of(model, fold) == row[2]

@@ -124,7 +124,11 @@ FAULTS = [
     ),
     ("sources/checks.py", "counts[number] > 1", "counts[number] > 2"),
     ("sources/row_hashes.py", ">> np.uint64(32)", ">> np.uint64(33)"),
-    ("classifier/prediction.py", "if point is not None:", "if point is None:"),
+    (
+        "classifier/prediction.py",
+        "if point_calibrators is not None:",
+        "if point_calibrators is None:",
+    ),
     ("classifier/training_rows.py", "total / count[:, None, None]", "total / count.max()"),
     ("classifier/folds.py", 'not in ("None", repr(', 'in ("None", repr('),
     ("classifier/classifier.py", "self.votes = votes", "self.votes = 'soft'"),

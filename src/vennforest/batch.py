@@ -301,10 +301,10 @@ def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None)
     """Return bounds and probabilities of scores, and confidence intervals if level is given."""
     intervals = None if level is None else calibrator.predict_confidence(scores, level)
     if not has_bounds(calibrator):
-        return (None, calibrator.predict_proba(scores)), intervals
+        return Prediction(None, calibrator.predict_proba(scores)), intervals
     bounds = calibrator.predict_multiprobability(scores)
     p = merged(calibrator, bounds, np.ascontiguousarray(scores, np.float64))
-    return (bounds, p), intervals
+    return Prediction(bounds, p), intervals
 
 
 def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers") -> list[str]:

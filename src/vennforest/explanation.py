@@ -94,14 +94,14 @@ def explain(
     if model.votes == "hard":
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
     # Models refuse rows of other columns; shap reads them by place, beyond the last if need be.
-    scored = scores_of_rows(fitted, X, bounds=False, by_all=interval)
+    scored = scores_of_rows(fitted, X, bounds=False, score_all=interval)
     phi, base, of_logits, rows, names = _explain_scores(shap, fitted, X)
     codes, k = group_codes_of(fitted, X), len(fitted.classes)
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
     def log_odds(scored: list[RowScores]) -> list[FloatArray]:
         """Return log-odds of the probabilities and, with ``interval``, of both interval ends."""
-        p = predict_scores(fitted, scored, codes)[1]
+        p = predict_scores(fitted, scored, codes).p
         tables = [p]
         if interval:
             intervals = intervals_at(fitted, scored, codes, level).widen(p)

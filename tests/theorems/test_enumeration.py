@@ -174,7 +174,7 @@ def deviation_of_folds(bag, cv):
         model.fit(X, labels)
         pairs = zip(model._state.folds, model._state.calibrators, strict=True)
         for fold, (part, calibrator) in enumerate(pairs):
-            draw_scores, _ = part.draw(np.array([[x]], float))
+            draw_scores, _ = part.score_for_bounds(np.array([[x]], float))
             m = calibrator.predict_multiprobability(draw_scores)
             sums[fold].add(y, of_two(m.p0[0], m.p1[0], y, len(part.scores) + 1))
     return max(fold.deviation() for fold in sums.values())

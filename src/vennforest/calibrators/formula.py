@@ -379,7 +379,8 @@ class FormulaSteps:
     def __init__(self, term: Term) -> None:
         self.values: list[Any] = []  # constants, and None for what the steps compute
         self.scores: list[int] = []
-        self.steps: list[tuple[list[Callable[..., Any]], itemgetter[Any], int]] = []
+        # A function of arrays and one of single numbers, the positions of arguments and result.
+        self.steps: list[tuple[Callable[..., Any], Callable[..., Any], itemgetter[Any], int]] = []
         (self.result,) = write_terms([term], self)
 
     def score(self) -> int:
@@ -396,11 +397,12 @@ class FormulaSteps:
 
     def apply(self, operation: Operation, *terms: int) -> int:
         """Return the position of the result of an operation."""
-        return self._add_step([NUMPY[operation], OF_NUMBERS[operation]], *terms)
+        return self._add_step(NUMPY[operation], OF_NUMBERS[operation], *terms)
 
     def of_class(self, term: int, j: int) -> int:
         """Return the position of the number of one class."""
-        return self._add_step([lambda x: x[j]] * 2, term)
+        entry = itemgetter(j)
+        return self._add_step(entry, entry, term)
 
     def look_up(self, tables: Sequence[Steps], x: int) -> dict[str, int]:
         """Return the positions of the columns' entries."""
@@ -414,31 +416,35 @@ class FormulaSteps:
             columns = zip(starts, x, strict=True)
             return np.array([start.searchsorted(x_j, "right") for start, x_j in columns]) + offsets
 
-        row = self._add_step([row_of] * 2, x)
+        row = self._add_step(row_of, row_of, x)
         positions = {}
         for name in tables[0].columns:
             joined = np.concatenate([table.columns[name] for table in tables])
             entries = np.ascontiguousarray(joined.T)
-            positions[name] = self._add_step([partial(entries.take, axis=-1)] * 2, row)
+            entries_at = partial(entries.take, axis=-1)
+            positions[name] = self._add_step(entries_at, entries_at, row)
         return positions
 
     def keep(self, term: int) -> int:
         """Return the same position: every result is kept."""
         return term
 
-    def _add_step(self, functions: list[Callable[..., Any]], *arguments: int) -> int:
+    def _add_step(
+        self, of_arrays: Callable[..., Any], of_numbers: Callable[..., Any], *arguments: int
+    ) -> int:
+        """Return the position of the result of a step, given the positions of its arguments."""
         self.values.append(None)
         # Arguments are taken in one call: for a single row that is a quarter of the time.
         first = arguments[0]
         positions = arguments if len(arguments) > 1 else (slice(first, first + 1),)
-        self.steps.append((functions, itemgetter(*positions), len(self.values) - 1))
+        self.steps.append((of_arrays, of_numbers, itemgetter(*positions), len(self.values) - 1))
         return len(self.values) - 1
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return the term, (n,) or (n, k), for scores of the same shape."""
         out = np.empty(scores.shape)
         values, n = self.values.copy(), len(scores)
-        of_numbers = scores.shape == (1,)
+        is_number = scores.shape == (1,)
         size = FORMULA_BLOCK_ROWS if scores.ndim == 1 else max(BLOCK_NUMBERS // scores.shape[1], 2)
         with np.errstate(all="ignore"):
             for start in range(0, n, size):
@@ -446,11 +452,12 @@ class FormulaSteps:
                 m = len(block)
                 if scores.ndim == 2 and m == 1:  # sums of a single column would round otherwise
                     block = np.repeat(block, 2, axis=0)
-                columns = block[0] if of_numbers else np.ascontiguousarray(block.T, np.float64)
+                columns = block[0] if is_number else np.ascontiguousarray(block.T, np.float64)
                 for i in self.scores:
                     values[i] = columns
-                for functions, arguments_of, i in self.steps:
-                    values[i] = functions[of_numbers](*arguments_of(values))
+                for of_arrays, of_numbers, arguments_of, i in self.steps:
+                    function = of_numbers if is_number else of_arrays
+                    values[i] = function(*arguments_of(values))
                 result = values[self.result]
-                out[start : start + m] = result if of_numbers else result.T[:m]
+                out[start : start + m] = result if is_number else result.T[:m]
         return out

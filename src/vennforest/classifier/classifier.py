@@ -265,11 +265,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
                 "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
                 "got another"
             )
-        calibrator, point = unfitted_calibrators(self)
+        calibrator, point_calibrator = unfitted_calibrators(self)
         is_blend = isinstance(fitted.folds[0].model, BlendedModel)
-        if point is not None and is_blend and len(fitted.classes) == 2:
-            point = SoftmaxMap(ridge=BLEND_POINT_RIDGE, shrinkage=BLEND_POINT_SHRINKAGE)
-        self._fitted = fit_calibrators(fitted, fitted.folds, calibrator, point)
+        if point_calibrator is not None and is_blend and len(fitted.classes) == 2:
+            point_calibrator = SoftmaxMap(ridge=BLEND_POINT_RIDGE, shrinkage=BLEND_POINT_SHRINKAGE)
+        self._fitted = fit_calibrators(fitted, fitted.folds, calibrator, point_calibrator)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -280,7 +280,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows as the estimator takes them.
         """
-        return predict_rows(self._state, X, bounds=False)[1]
+        return predict_rows(self._state, X, bounds=False).p
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
@@ -308,7 +308,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             Bounds of shape (n, k), over folds the means of theirs. With ``merge="pooled"``, and
             over folds, they are widened where needed to contain the probability.
         """
-        bounds = predict_rows(self._state, X)[0]
+        bounds = predict_rows(self._state, X).bounds
         assert bounds is not None
         return bounds
 
@@ -403,7 +403,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
                 "calibration examples must be of every class to estimate shares, got none of "
                 f"{shown(classes[prior == 0].tolist())}"
             )
-        return estimate_shares(predict_rows(plain, X, False)[1], prior, classes)
+        return estimate_shares(predict_rows(plain, X, False).p, prior, classes)
 
     @property
     def _state(self) -> FittedClassifier:
@@ -501,9 +501,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     @property
     def point_calibrator_(self) -> Calibrator:
         """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
-        if (point := self._state.point_calibrator) is None:
+        if (point_calibrator := self._state.point_calibrator) is None:
             raise AttributeError('merge must be "pooled" for point_calibrator_')
-        return point
+        return point_calibrator
 
     @property
     def calibration_scores_(self) -> FloatArray:

@@ -66,7 +66,7 @@ def fit_calibrators(
     fitted: FittedClassifier,
     folds: Sequence[Fold | CalibrationExamples],
     calibrator: Calibrator,
-    point: Calibrator | None,
+    point_calibrator: Calibrator | None,
 ) -> FittedClassifier:
     """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
     kind = fitted.folds[0].kind
@@ -82,5 +82,7 @@ def fit_calibrators(
         fitted,
         fold_calibrators=[fit(calibrator, CalibrationExamples.of([fold])) for fold in folds],
         # One pool for the scores of all folds is better than one per fold (docs/measured.md).
-        point_calibrators=None if point is None else fit(point, CalibrationExamples.of(folds)),
+        point_calibrators=None
+        if point_calibrator is None
+        else fit(point_calibrator, CalibrationExamples.of(folds)),
     )

@@ -49,9 +49,6 @@ from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, hash_rows
 
-Prediction = tuple[Multiprobability | None, FloatArray]
-"""Bounds, where the method has them, and probabilities (n, k)."""
-
 Curves = PerGroup[list[ScoreIntervals]]
 _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
 """Interval curves of models in use, by their first calibrator, level and method."""
@@ -83,7 +80,7 @@ class FittedClassifier:
     @property
     def calibrators(self) -> list[Calibrator]:
         """The calibrator of all groups together, one per fold."""
-        return [calibrators.overall for calibrators in self.fold_calibrators]
+        return [per_group.overall for per_group in self.fold_calibrators]
 
     @property
     def point_calibrator(self) -> Calibrator | None:
@@ -110,15 +107,15 @@ class FittedClassifier:
         check_labels(self.classes, "classes")
         require(0 < len(self.folds) == len(self.fold_calibrators), "folds must have calibrators")
         points = [] if self.point_calibrators is None else [self.point_calibrators]
-        for calibrators in [*self.fold_calibrators, *points]:
-            for calibrator in (calibrators.overall, *calibrators.of_group):
+        for per_group in [*self.fold_calibrators, *points]:
+            for calibrator in (per_group.overall, *per_group.of_group):
                 has_classes = np.array_equal(calibrator.classes_, self.classes)
                 is_calibrator = isinstance(calibrator, Calibrator)
                 require(is_calibrator and has_classes, "calibrators must be of the classes")
         n_rows = self.n_rows or 0
-        for fold, calibrators in zip(self.folds, self.fold_calibrators, strict=True):
+        for fold, per_group in zip(self.folds, self.fold_calibrators, strict=True):
             fold.check_classes(len(self.classes))
-            for index in calibrators.examples:
+            for index in per_group.examples:
                 check_array(index, "examples", (None,), "i", 0, len(fold.codes) - 1)
             if fold.rows is not None:
                 check_array(fold.rows, "rows", (len(fold.codes),), "i", 0, n_rows - 1)
@@ -131,6 +128,13 @@ class FittedClassifier:
         require(has_codes, "group_codes must be of groups")
         has_shares = self.shift is None or len(self.shift.shares) == len(self.classes)
         require(has_shares, "shares must be of every class")
+
+
+class Prediction(NamedTuple):
+    """Bounds of m rows, None where the method has none, and probabilities (m, k)."""
+
+    bounds: Multiprobability | None
+    p: FloatArray
 
 
 class RowScores(NamedTuple):
@@ -150,26 +154,37 @@ class RowScores(NamedTuple):
 
 
 def predict_rows(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
-    """Return the bounds and probabilities of the rows of X; without ``bounds`` less is computed."""
+    """Return the bounds and probabilities of the rows of X; without ``bounds`` less is computed.
+
+    Point calibrators, as ``merge="pooled"`` has them, give the probabilities alone: then the
+    calibrators of folds, such as Venn–Abers, are read for bounds only.
+    """
     scored = scores_of_rows(fitted, X, bounds=bounds)
     return predict_scores(fitted, scored, group_codes_of(fitted, X))
 
 
 def scores_of_rows(
-    fitted: FittedClassifier, X: Any, *, bounds: bool = True, by_all: bool = False
+    fitted: FittedClassifier, X: Any, *, bounds: bool = True, score_all: bool = False
 ) -> list[RowScores]:
-    """Return the scores of the rows of X by each fold, as far as predictions need them."""
+    """Return the scores of the rows of X by each fold, as far as predictions need them.
+
+    With ``score_all`` they include those by the whole model, which confidence intervals take.
+    """
     refuse_masked(X, "X")
     count_rows(X, low=1)
     has_point = fitted.point_calibrators is not None
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)
     for fold in folds:
-        for_calibrators, left_out = fold.draw(X) if bounds or not has_point else (None, None)
-        scores = for_calibrators if left_out is None else None
-        if scores is None and (by_all or has_point):
-            scores = fold.score(X)
-        scored.append(RowScores(for_calibrators, left_out, scores))
+        # The calibrator of a fold gives the bounds, and without a point calibrator all else.
+        for_bounds = fold.score_for_bounds(X) if bounds or not has_point else (None, None)
+        for_calibrators, left_out = for_bounds
+        # Where no example is left out, these scores are by the whole model.
+        by_all = for_calibrators if left_out is None else None
+        # Elsewhere the whole model scores the rows too, if anything takes its scores.
+        if by_all is None and (score_all or has_point):
+            by_all = fold.score(X)
+        scored.append(RowScores(for_calibrators, left_out, by_all))
     return scored
 
 
@@ -193,61 +208,68 @@ def predict_scores(
 ) -> Prediction:
     """Return the bounds and probabilities of scored rows in groups ``codes`` (m,)."""
     predictions = [
-        calibrate_fold(calibrators, fitted.point_calibrators, scores, codes, len(fold.codes))
-        for fold, calibrators, scores in zip(
+        calibrate_fold(per_group, fitted.point_calibrators, scores, codes, len(fold.codes))
+        for fold, per_group, scores in zip(
             fitted.folds, fitted.fold_calibrators, scored, strict=True
         )
     ]
-    bounds = [fold_bounds for fold_bounds, _ in predictions if fold_bounds is not None]
-    p = combine_probabilities(fitted, bounds, [fold_p for _, fold_p in predictions])
+    bounds = [fold.bounds for fold in predictions if fold.bounds is not None]
+    p = combine_probabilities(fitted, bounds, [fold.p for fold in predictions])
     bounds, p = apply_prior(fitted.shift, bounds, p)
     if len(bounds) == 1 and fitted.point_calibrators is None:
         # Bounds contain the probability that they are merged to; shifted, up to rounding.
-        return bounds[0], p if fitted.shift is None else bounds[0].hold(p)
-    return combine_bounds(bounds, p), p
+        return Prediction(bounds[0], p if fitted.shift is None else bounds[0].clip_rounding(p))
+    return Prediction(combine_bounds(bounds, p), p)
 
 
 def calibrate_fold(
-    calibrators: PerGroup[Calibrator],
-    point: PerGroup[Calibrator] | None,
+    per_group: PerGroup[Calibrator],
+    point_calibrators: PerGroup[Calibrator] | None,
     scores: RowScores,
     codes: IntArray | None,
     n_examples: int,
 ) -> Prediction:
-    """Return the bounds, where calibrators have them, and probabilities of rows in a fold."""
+    """Return the prediction of a fold for rows in groups ``codes`` (m,), None: without groups.
+
+    ``n_examples`` is the number of calibration examples of the fold.
+    """
     bounds = None
-    if scores.for_calibrators is not None and has_bounds(calibrators.overall):
-        bounds, p = _bounds(calibrators, scores.for_calibrators, scores.left_out, codes, n_examples)
+    if scores.for_calibrators is not None and has_bounds(per_group.overall):
+        bounds, p = _bounds(per_group, scores.for_calibrators, scores.left_out, codes, n_examples)
     elif scores.for_calibrators is not None:
-        p = _probabilities(calibrators, scores.for_calibrators, codes)
-    if point is not None:
+        p = _probabilities(per_group, scores.for_calibrators, codes)
+    if point_calibrators is not None:
         assert scores.by_all is not None
-        p = _probabilities(point, scores.by_all, codes)
-    return bounds, p
+        p = _probabilities(point_calibrators, scores.by_all, codes)
+    return Prediction(bounds, p)
 
 
 def _probabilities(
-    calibrators: PerGroup[Calibrator], scores: FloatArray, codes: IntArray | None
+    per_group: PerGroup[Calibrator], scores: FloatArray, codes: IntArray | None
 ) -> FloatArray:
     """Return the probabilities (m, k) of scores (m,) or (m, k) of rows in groups (m,)."""
-    p = np.empty((len(scores), len(calibrators.overall.classes_)))
-    for rows, calibrator, _ in calibrators.parts(codes, len(scores)):
+    p = np.empty((len(scores), len(per_group.overall.classes_)))
+    for rows, calibrator, _ in per_group.parts(codes, len(scores)):
         p[rows] = calibrator.predict_proba(scores[rows])
     return p
 
 
 def _bounds(
-    calibrators: PerGroup[Calibrator],
+    per_group: PerGroup[Calibrator],
     scores: FloatArray,
     left_out: IntArray | None,
     codes: IntArray | None,
     n_examples: int,
 ) -> tuple[Multiprobability, FloatArray]:
-    """Return the bounds of the scores of rows in groups (m,), and what they are merged to."""
-    classes = calibrators.overall.classes_
+    """Return the bounds of scores (m,) or (m, k) of rows in groups (m,), and their merged p (m, k).
+
+    ``left_out`` (m,) is the index, among ``n_examples`` of the fold, of the example that is left
+    out for a row.
+    """
+    classes = per_group.overall.classes_
     lower, upper, p = np.empty((3, len(scores), len(classes)))
     distributions = False
-    for rows, calibrator, examples in calibrators.parts(codes, len(scores)):
+    for rows, calibrator, examples in per_group.parts(codes, len(scores)):
         # A calibrator of the user's may not know of left-out examples.
         options: dict[str, IntArray] = {}
         if left_out is not None:
@@ -321,9 +343,9 @@ def predict_confidence(
             f"scores, got {len(fitted.folds)} models: use method='likelihood-ratio'"
         )
     codes = group_codes_of(fitted, X)
-    scored = scores_of_rows(fitted, X, bounds=bounds, by_all=True)
+    scored = scores_of_rows(fitted, X, bounds=bounds, score_all=True)
     prediction = predict_scores(fitted, scored, codes)
-    return prediction, intervals_at(fitted, scored, codes, level, method).widen(prediction[1])
+    return prediction, intervals_at(fitted, scored, codes, level, method).widen(prediction.p)
 
 
 def intervals_at(
@@ -382,7 +404,7 @@ def interval_curves_of(
 def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
     """Return the probabilities (n, k) of the calibration examples, before any `ShiftedPrior`."""
     parts = []
-    for fold, calibrators in zip(fitted.folds, fitted.fold_calibrators, strict=True):
+    for fold, per_group in zip(fitted.folds, fitted.fold_calibrators, strict=True):
         codes = codes_of(fold.rows, fitted.group_codes)
-        parts.append(_probabilities(fitted.point_calibrators or calibrators, fold.scores, codes))
+        parts.append(_probabilities(fitted.point_calibrators or per_group, fold.scores, codes))
     return np.concatenate(parts)

@@ -46,11 +46,11 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         refitted = fit_calibrators(
             fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
         )
-        for fold, of, calibrators in zip(examples, parts, refitted.fold_calibrators, strict=True):
+        for fold, of, per_group in zip(examples, parts, refitted.fold_calibrators, strict=True):
             some = fold.select(of == part)
             scores = RowScores(some.scores, None, some.scores)
             bounds, p = predict_scores(
-                replace(refitted, folds=fitted.folds[:1], fold_calibrators=[calibrators]),
+                replace(refitted, folds=fitted.folds[:1], fold_calibrators=[per_group]),
                 [scores],
                 codes_of(some.rows, fitted.group_codes),
             )
@@ -61,5 +61,5 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     with np.errstate(invalid="ignore"):
         p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
     if not has_bounds(fitted.calibrators[0]):
-        return None, p
-    return Multiprobability(lower, upper, fitted.classes), p
+        return Prediction(None, p)
+    return Prediction(Multiprobability(lower, upper, fitted.classes), p)

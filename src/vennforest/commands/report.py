@@ -13,6 +13,7 @@ from vennforest._files import refused_as, shown_path
 from vennforest._shown import KINDS
 from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
+from vennforest.classifier.prediction import Prediction
 from vennforest.commands.options import FORM, Report
 from vennforest.commands.pages import (
     check_page_options,
@@ -111,8 +112,8 @@ def _write_predictions(
     kinds = [kind for kind, part in parts if part is not None]
     carried = [(field.name, field.type) for field in table.schema]
     columns = [table[name].take(rows) for name, _ in carried]
-    prediction = (estimates.bounds, estimates.p), estimates.confidence
-    columns += output_columns(classes, kinds, prediction, of_label=True)
+    answers = Prediction(estimates.bounds, estimates.p), estimates.confidence
+    columns += output_columns(classes, kinds, answers, of_label=True)
     schema = output_schema(carried, classes, kinds, of_label=True)
     with output_table(path, schema, output_format(path), options.escape_formulas) as write:
         write(pa.Table.from_arrays(columns, schema=schema))

@@ -235,9 +235,9 @@ def _fold_formulas(
 ) -> dict[str, Term]:
     """Return the formulas of a fold's outputs from its scores."""
     formulas = output_formulas(calibrator)
-    point = model._state.point_calibrator
-    if point is not None:
-        formulas["p"] = output_formulas(point)["p"]
+    point_calibrator = model._state.point_calibrator
+    if point_calibrator is not None:
+        formulas["p"] = output_formulas(point_calibrator)["p"]
     if confidence:
         curves = interval_curves_of(model._state, INTERVAL_LEVEL).overall
         formulas |= interval_formulas(curves, Score())

@@ -78,7 +78,7 @@ def _comparable_scores(folds: list[Fold], X: Any) -> FloatArray:
 
 def _fold_scores(fold: Fold, X: Any) -> FloatArray:
     if isinstance(fold, OutOfBagFold):
-        return replace(fold, subforest="exchangeable").draw(X)[0]
+        return replace(fold, subforest="exchangeable").score_for_bounds(X)[0]
     if isinstance(fold.model, BlendedModel):
         members = fold.model.members
         p = fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])

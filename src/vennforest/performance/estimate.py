@@ -295,7 +295,7 @@ def _predicted_probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
     """Return the probabilities (m, k) before ``with_prior``, and the prior shift or None."""
     if isinstance(model, CalibratedClassifier):
         fitted = model._state
-        return predict_rows(replace(fitted, shift=None), X, bounds=False)[1], fitted.shift
+        return predict_rows(replace(fitted, shift=None), X, bounds=False).p, fitted.shift
     if isinstance(model, Calibrator):
         return model._predict_proba(model._check_new(X)), model.shift_
     p, k = check_scores(model.predict_proba(X), "what predict_proba returns"), len(model.classes_)

@@ -174,7 +174,7 @@ def _predicted(
     state = model._state
     raw: FloatArray = np.mean([e.predict_proba(X) for e in model.estimators_], axis=0)
     estimates = {RAW: MethodEstimates(raw)}
-    scored, codes = scores_of_rows(state, X, by_all=True), group_codes_of(state, X)
+    scored, codes = scores_of_rows(state, X, score_all=True), group_codes_of(state, X)
     # Intervals depend on the scores alone: each method's are widened by its own probabilities.
     intervals = intervals_at(state, scored, codes, CONFIDENCE_LEVEL)
     for method in methods:

@@ -78,7 +78,7 @@ class Fold:
         classes = self.model.classes_ if self.classes is None else self.classes
         return model_scores(self.model, X, np.asarray(classes))
 
-    def draw(self, X: Any) -> ScoresAndExamples:
+    def score_for_bounds(self, X: Any) -> ScoresAndExamples:
         """Return scores for the bounds, and the calibration example that each leaves out."""
         return self.score(X), None
 
@@ -109,8 +109,10 @@ class Fold:
 class OutOfBagFold(Fold):
     """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
 
-    ``membership`` tells which examples are out of bag for which member; ``seed`` draws examples for
-    new objects. ``variance`` is that between the members' scores s of a row, over s (1 - s).
+    ``members.ensemble`` is the last step of ``model``, whose members score rows alone or without
+    those that saw an example. ``membership`` tells which examples are out of bag for which member;
+    ``seed`` draws examples for new objects. ``variance`` is that between the members' scores s of a
+    row, over s (1 - s).
     """
 
     members: Members
@@ -129,7 +131,7 @@ class OutOfBagFold(Fold):
         """Return the scores of the rows of X by all members, (m,) or (m, k)."""
         return self.members.mean(self._member_rows(X))
 
-    def draw(self, X: Any) -> ScoresAndExamples:
+    def score_for_bounds(self, X: Any) -> ScoresAndExamples:
         """Return scores for the bounds, and the calibration example that each leaves out."""
         if self.subforest == "all":
             return self.score(X), None
