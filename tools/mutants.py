@@ -101,13 +101,21 @@ FAULTS = [
     ),
     ("counts.py", "before = np.cumsum(total) - total", "before = np.cumsum(total)"),
     ("counts.py", "column_stack([total - weight, weight])", "column_stack([total, weight])"),
-    ("counts.py", "self.moved_to(center - self.scores)", "self.moved_to(center + self.scores)"),
+    (
+        "calibrators/base.py",
+        "counts.moved_to(center - counts.scores)",
+        "counts.moved_to(center + counts.scores)",
+    ),
     (
         "multiprobability.py",
         "if self.lower.shape[1] != len(self.classes):",
         "if self.lower.shape[1] == len(self.classes):",
     ),
-    ("multiprobability.py", "total = 0.0", "total = 0.1"),
+    (
+        "multiprobability.py",
+        "total = 0.0\n        for j in range(k):\n            q",
+        "total = 0.1\n        for j in range(k):\n            q",
+    ),
     ("prior.py", "information[0] >", "information[-1] >"),
     ("groups.py", "index < len(self.labels)", "index <= len(self.labels)"),
     ("forest/walk_kernels.py", "(tail - index) * inner", "(tail + index) * inner"),
@@ -123,7 +131,7 @@ FAULTS = [
         "np.maximum(of_score + 1 / len(self.membership), 0)",
     ),
     ("sources/checks.py", "counts[number] > 1", "counts[number] > 2"),
-    ("sources/row_hashes.py", ">> np.uint64(32)", ">> np.uint64(33)"),
+    ("sources/row_hashes.py", "^ start)) >> np.uint64(32)", "^ start)) >> np.uint64(33)"),
     (
         "classifier/prediction.py",
         "if point_calibrators is not None:",
@@ -135,8 +143,8 @@ FAULTS = [
     ("monitoring/bets.py", "expit(logit(share) + shift)", "expit(logit(share) - shift / 9)"),
     (
         "monitoring/bets.py",
-        "(1 - new) / (1 - share), new / share",
-        "(1 - new) / (1 - share), new * share",
+        "(1 - new) / (1 - share), new / share] for",
+        "(1 - new) / (1 - share), new * share] for",
     ),
     (
         "monitoring/stream_kernels.py",
@@ -203,7 +211,7 @@ APPLICATION_FAULTS = {
     "commands/test_report.py::what_check_advises_reads_the_table_and_the_model_as_check_did": [
         ("commands/check.py", 'options.words(["prior", *FORM])', 'options.words(["prior"])'),
         ("commands/check.py", 'options.words(["prior", *FORM])', "options.words(FORM)"),
-        ("commands/check.py", ', *_each("--trust", options.trusted)', ""),
+        ("commands/check.py", ', *_repeated("--trust", options.trusted)', ""),
         ("commands/options.py", "words.append(option)", "pass"),
     ],
     "commands/test_report.py::the_advised_update_is_that_of_the_page_with_the_groups": [
@@ -220,7 +228,11 @@ APPLICATION_FAULTS = {
         ("commands/check.py", "if columns.of_first else [1 - p, p]", "if False else [1 - p, p]"),
     ],
     "commands/test_calibrate_apply.py::rows_without_a_score_are_kept": [
-        ("commands/calibrate.py", "rows.n_rows - rows.left_out.n_unscored", "rows.n_rows"),
+        (
+            "tables/labelled_scores.py",
+            "self.n_rows - self.left_out.n_unscored",
+            "self.n_rows",
+        ),
     ],
     "commands/test_calibrate_apply.py::what_cannot_be_calibrated": [
         ("commands/calibrate.py", "is_certain and area < 0.5", "is_certain and area < 0.1"),
@@ -228,8 +240,8 @@ APPLICATION_FAULTS = {
     "commands/test_calibrate_apply.py::the_probability_of_the_first_of_two_classes_is": [
         (
             "commands/calibrate.py",
-            "labels[0 if rows.columns.of_first else 1]",
-            "labels[1 if rows.columns.of_first else 0]",
+            "classes[0 if rows.columns.of_first else 1]",
+            "classes[1 if rows.columns.of_first else 0]",
         ),
     ],
     "commands/test_fit.py::the_summary_says_what_was_learnt": [
@@ -308,7 +320,7 @@ APPLICATION_FAULTS = {
         ),
     ],
     "report/test_verdict.py::costs_are_compared_with_the_best_constant_decision": [
-        ("report/breakdown.py", "float(gap[1 - positive] / (gap", "float(gap[positive] / (gap"),
+        ("report/comparison.py", "float(gap[1 - positive] / (gap", "float(gap[positive] / (gap"),
         (
             "report/comparison.py",
             "of_rows[:, int(of_constants.argmin())]",
@@ -365,8 +377,8 @@ APPLICATION_FAULTS = {
     "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows": [
         (
             "report/watched.py",
-            'of_class["share_before"] = monitor.reference_shares_[j]',
-            'of_class["share_before"] = 1 / len(classes)',
+            'monitor.reference_shares_[j] if when == "before"',
+            '1 / len(figures) if when == "before"',
         ),
     ],
     "commands/test_watch.py::chances_are_rounded_to_the_cautious_side": [
@@ -452,7 +464,7 @@ APPLICATION_FAULTS = {
     "tables/test_files.py": [
         ("tables/text.py", r"(?:[eE][-+]?\d+)?", ""),
         ("tables/text.py", '"," if self._delimiter == ";" else "."', '"."'),
-        ("tables/files.py", ">= MAX_EXACT_FLOAT", "> MAX_EXACT_FLOAT"),
+        ("tables/files.py", "present]) >= MAX_EXACT_FLOAT", "present]) > MAX_EXACT_FLOAT"),
         (
             "tables/files.py",
             "if max(map(abs, ends)) >= MAX_EXACT_FLOAT",

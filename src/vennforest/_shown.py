@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-KINDS = ("p", "bounds", "confidence")
+OUTPUT_KINDS = ("p", "bounds", "confidence")
 """Kinds of columns of a class: probability, Venn–Abers bounds, confidence interval."""
 
 

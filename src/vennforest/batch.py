@@ -19,7 +19,7 @@ from vennforest._class_columns import (
 )
 from vennforest._files import one_line
 from vennforest._messages import needed, shown
-from vennforest._shown import KINDS, names_of
+from vennforest._shown import OUTPUT_KINDS, names_of
 from vennforest._validation import FloatArray, InputError, check_count, check_inside, check_option
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds, merged
@@ -312,7 +312,7 @@ def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers
     has_intervals = callable(getattr(model, "predict_confidence", None))
     missing = [] if has_bounds(model) else ["bounds"]
     missing += [] if has_intervals else ["confidence"]
-    available = [kind for kind in KINDS if kind not in missing]
+    available = [kind for kind in OUTPUT_KINDS if kind not in missing]
     if kinds is None:
         return available
     requested = [k.strip() for k in (kinds.split(",") if isinstance(kinds, str) else kinds)]

@@ -44,7 +44,7 @@ def naive_folds(scores, codes, n_folds):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("n_folds", [2, 7])
 def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds, monkeypatch):
-    monkeypatch.setattr(pool, "N_FOLDS", n_folds)
+    monkeypatch.setattr(pool, "N_POOL_FOLDS", n_folds)
     rng = np.random.default_rng(0)
     for _ in range(15):
         n = int(rng.integers(1, 40))

@@ -125,7 +125,7 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
 
 
 def test_help_names_what_comes_with_the_library(capsys):
-    assert list(options.METHODS) == list(METHODS)
+    assert list(options.METHOD_CHOICES) == list(METHODS)
     assert set(options.SOURCES) <= set(SOURCE_NAMES)
     assert set(options.ESTIMATOR_NAMES) == set(ESTIMATORS)
     for command in ("fit", "report", "calibrate"):

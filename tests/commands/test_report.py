@@ -242,8 +242,8 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
         seed=7, time="day", **({"by": ["b c"], "folds": 3} if action == "check" else {}),
     )  # fmt: skip
     verdict = SimpleNamespace(action=action, column="a", method="platt", on_folds=False)
-    source = SimpleNamespace(target="y", suspects={"a": "leak"})
-    evaluation = SimpleNamespace(verdict=verdict, model="m", source=source, sections=())
+    origin = SimpleNamespace(target="y", suspects={"a": "leak"})
+    evaluation = SimpleNamespace(verdict=verdict, model="m", origin=origin, sections=())
     (words,) = next_commands(evaluation, options)
     assert action == "check" or words[-4:-2] == ["--drop", "day"]  # no feature of the report's
     for name, value in vars(options).items():
@@ -258,8 +258,8 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
 def test_a_better_blend_has_a_command_too(method):
     options = Report(data="t.csv", target="y", drop=["a"])
     verdict = SimpleNamespace(action="use", method=method, on_folds=False)
-    source, sections = SimpleNamespace(target="y"), [SimpleNamespace(advice="A blend.")]
-    evaluation = SimpleNamespace(verdict=verdict, model="m", source=source, sections=sections)
+    origin, sections = SimpleNamespace(target="y"), [SimpleNamespace(advice="A blend.")]
+    evaluation = SimpleNamespace(verdict=verdict, model="m", origin=origin, sections=sections)
     *others, blend = next_commands(evaluation, options)
     assert blend == ["fit", "t.csv", "-t", "y", "--drop", "a", "--estimator", "blend"]
     assert [command[-1] for command in others] == ([] if method == "none" else ["platt"])
@@ -269,7 +269,7 @@ def test_a_better_blend_has_a_command_too(method):
 def test_an_underconfident_forest_is_advised_to_calibrate_on_folds(on_folds):
     verdict = SimpleNamespace(action="recalibrate", method="platt", on_folds=on_folds)
     evaluation = SimpleNamespace(
-        verdict=verdict, model="m", source=SimpleNamespace(target="y"), sections=()
+        verdict=verdict, model="m", origin=SimpleNamespace(target="y"), sections=()
     )
     (words,) = next_commands(evaluation, Report(data="t.csv", target="y"))
     assert words[-2:] == (["--calibrate-on", "cv"] if on_folds else ["--method", "platt"])

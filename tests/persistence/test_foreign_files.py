@@ -25,7 +25,7 @@ from vennforest import (  # noqa: E402
 )
 from vennforest._messages import InputError  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
-from vennforest.persistence.archive import FORMAT  # noqa: E402
+from vennforest.persistence.archive import FORMAT_VERSION  # noqa: E402
 from vennforest.persistence.forests import pack_forest  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -123,15 +123,17 @@ def test_a_users_own_classifier_needs_trust(tmp_path):
 
 def test_versions_are_compared(path):
     header = read_header(path)
-    assert header["format"] == FORMAT and header["vennforest"] == vennforest.__version__
+    assert header["format"] == FORMAT_VERSION and header["vennforest"] == vennforest.__version__
     rewritten(path, lambda s, h, p: h["libraries"].update({"scikit-learn": "1.6.0"}))
     with pytest.warns(UserWarning, match=r"written with scikit-learn 1\.6\.0 and is read with"):
         vennforest.load(path)
     rewritten(path, lambda s, h, p: h["libraries"].update({"scikit-learn": "1", "catboost": "1"}))
     with pytest.warns(UserWarning), pytest.raises(ImportError, match=r"vennforest\[boosters\]"):
         vennforest.load(path)
-    rewritten(path, lambda s, h, p: h.update(format=FORMAT + 1, vennforest="9.0"))
-    with pytest.raises(InputError, match=rf"format {FORMAT + 1}, written by .* 9\.0.*upgrade"):
+    rewritten(path, lambda s, h, p: h.update(format=FORMAT_VERSION + 1, vennforest="9.0"))
+    with pytest.raises(
+        InputError, match=rf"format {FORMAT_VERSION + 1}, written by .* 9\.0.*upgrade"
+    ):
         vennforest.load(path)
     rewritten(path, lambda s, h, p: h.update(format="1"))
     with pytest.raises(InputError, match="names no format"):

@@ -101,7 +101,7 @@ def test_a_model_judged_on_its_own_rows_says_so(model):
         evaluation = check(y[rows], model, X=X.iloc[rows])
         assert evaluation.verdict.action == "check" and "trained on these" in str(evaluation)
         assert not evaluation.sections
-    assert not check(labels, model, X=new).source.trained_on_rows
+    assert not check(labels, model, X=new).origin.trained_on_rows
 
 
 def test_no_coverage_is_claimed_where_calibration_is_rejected():

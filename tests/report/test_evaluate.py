@@ -205,7 +205,7 @@ def test_rows_in_order_of_time():
     X, y = table_of(120, 11)
     day = pd.date_range("2021-01-01", periods=120).strftime("%Y-%m-%d").to_numpy(object)
     evaluation = evaluate(X, y, time=day, n_folds=3, n_trees=10, methods=["venn-abers"])
-    assert evaluation.source.kind == "time" and evaluation.rows.tolist() == list(range(30, 120))
+    assert evaluation.origin.kind == "time" and evaluation.rows.tolist() == list(range(30, 120))
     assert any("30 of 120 rows only train" in note for note in evaluation.notes)
 
 
@@ -252,7 +252,7 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     options = {"n_folds": 2, "n_trees": 10, "methods": ["platt"]}
     verdict = evaluate(X, y, **options).verdict
     assert (verdict.action, verdict.column) == ("check", "repair") and "“repair”" in str(verdict)
-    assert not evaluate(X[["heat"]], y, **options).source.suspects
+    assert not evaluate(X[["heat"]], y, **options).origin.suspects
 
 
 def test_it_prints_a_few_lines(cancer):

@@ -50,7 +50,7 @@ def test_the_split_is_that_of_the_evaluation(plain, kind):
     predictions = replace(evaluation.comparison.predictions, fold=np.arange(300) % 5)
     changed = replace(
         evaluation,
-        source=replace(evaluation.source, kind=kind, noun="forest", calibrate_on="oob"),
+        origin=replace(evaluation.origin, kind=kind, noun="forest", calibrate_on="oob"),
         comparison=replace(evaluation.comparison, predictions=predictions),
         settings={"random_state": 7},
     )

@@ -124,7 +124,7 @@ def test_a_method_has_one_colour_in_all_pictures(monkeypatch):
     evaluation = check(y, {"worse": p, "better": (p + np.eye(3)[y]) / 2})
     paints = [figures.pictures(evaluation)["calibration"].paint]
     monkeypatch.setattr(figures, "draw", lambda name, picture: paints.append(picture.paint))
-    figures.classes(evaluation.comparison, evaluation.source)
+    figures.classes(evaluation.comparison, evaluation.origin)
     colours = []
     for paint in paints:
         ax = Figure().subplots()

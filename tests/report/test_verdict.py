@@ -37,10 +37,10 @@ OFF = replace(BASE, pvalue=0.001, calibration_error=0.1)
 def advised(cancer):
     """Return the advice for other numbers of the recommended and of the raw method."""
 
-    def result(best=BASE, raw=BASE, source=None, **changes):
+    def result(best=BASE, raw=BASE, origin=None, **changes):
         measures = {**cancer.comparison.measures, "none": raw, cancer.verdict.method: best}
         comparison = replace(cancer.comparison, measures=measures, **changes)
-        return judge(comparison, replace(cancer.source, **(source or {})), cancer.levels)
+        return judge(comparison, replace(cancer.origin, **(origin or {})), cancer.levels)
 
     return result
 
@@ -57,7 +57,7 @@ def advised(cancer):
 @pytest.mark.parametrize("kind", ["given", "folds"])
 def test_the_advice_follows_the_numbers(advised, changes, action, kind):
     expected = "stop" if (kind, action) == ("folds", "recalibrate") else action
-    assert advised(replace(BASE, **changes), source={"kind": kind}).action == expected
+    assert advised(replace(BASE, **changes), origin={"kind": kind}).action == expected
 
 
 def test_the_tolerance_decides(advised):
@@ -65,10 +65,10 @@ def test_the_tolerance_decides(advised):
 
 
 def test_an_underconfident_forest_is_to_be_calibrated_on_folds(advised):
-    flat = advised(replace(OFF, overconfidence=-0.1), source={"calibrate_on": "oob"})
+    flat = advised(replace(OFF, overconfidence=-0.1), origin={"calibrate_on": "oob"})
     assert flat.action == "recalibrate" and flat.on_folds
     assert flat.sentence.startswith("Calibrate on folds, or train more trees")
-    assert advised(replace(OFF, overconfidence=-0.1), source={"calibrate_on": "cv"}).action == (
+    assert advised(replace(OFF, overconfidence=-0.1), origin={"calibrate_on": "cv"}).action == (
         "stop"
     )
 
@@ -131,9 +131,9 @@ def test_no_headline_contradicts_a_reason(cancer):
             gain=Difference(0.3, 0.1),
         )  # fmt: skip
         kind, calibrate_on = next(kinds)
-        source = replace(cancer.source, kind=kind, calibrate_on=calibrate_on)
-        sentence, texts = advise(Case(comparison, source)).sentence, reasons(comparison, source)
-        assert not contradiction(sentence, texts, source.names[method]), (sentence, texts)
+        origin = replace(cancer.origin, kind=kind, calibrate_on=calibrate_on)
+        sentence, texts = advise(Case(comparison, origin)).sentence, reasons(comparison, origin)
+        assert not contradiction(sentence, texts, origin.names[method]), (sentence, texts)
         headlines[sentence.split(":")[0].split(" ")[0]] += 1
     assert set(headlines) == {"Use", "Calibrate", "Collect", "Recalibrate", "Do"}
 
@@ -147,11 +147,11 @@ def test_one_probability_of_0_of_the_raw_forest_does_not_make_it_miscalibrated(a
 
 def test_columns_are_checked_first(advised, cancer):
     for why in ("leak", "id"):
-        checked = advised(source={"suspects": {"code": why}})
+        checked = advised(origin={"suspects": {"code": why}})
         assert (checked.action, checked.column) == ("check", "code")
     predictions = cancer.comparison.predictions
     grouped = replace(predictions, groups=predictions.codes)
-    has_groups = advised(source={"suspects": {"code": "id"}}, predictions=grouped)
+    has_groups = advised(origin={"suspects": {"code": "id"}}, predictions=grouped)
     assert has_groups.action != "check"
     blind = replace(cancer.comparison.auc, auc=0.51, low=0.45, high=0.57)
     assert advised(auc=blind).action == "stop"
@@ -200,9 +200,9 @@ def test_costs_are_compared_with_the_best_constant_decision():
 def test_given_models_are_shown_together():
     y, p = with_bounds()[0], np.random.default_rng(5).random(400)
     evaluation = check(y, {"old": p, "new": p**2, "third": np.sqrt(p)})
-    shown = shown_methods(evaluation.comparison, evaluation.source)
+    shown = shown_methods(evaluation.comparison, evaluation.origin)
     assert set(shown) == {"old", "new", "third"} and shown[0] == evaluation.verdict.method
-    assert f"that of “{shown[1]}”" in recommendation(evaluation.comparison, evaluation.source)
+    assert f"that of “{shown[1]}”" in recommendation(evaluation.comparison, evaluation.origin)
 
 
 def test_the_reason_names_the_tolerance_where_it_left_out_a_better_ranking():

@@ -6,11 +6,11 @@ from importlib import import_module
 import pytest
 
 FEWER = {
-    "vennforest.calibrators.pool": {"N_FOLDS": 2, "SHRINKAGES": (0.003, 0.03)},
+    "vennforest.calibrators.pool": {"N_POOL_FOLDS": 2, "SHRINKAGES": (0.003, 0.03)},
     "vennforest.calibrators.spline": {"ROUGHNESS": (30.0, 1.0)},
     "vennforest.classifier.training_rows": {"N_REFITS": 2},
     "vennforest.report.comparison": {"N_DRAWS_OF_DISTANCES": 5},
-    "vennforest.validation.update": {"N_FOLDS": 3},
+    "vennforest.validation.update": {"N_UPDATE_FOLDS": 3},
 }
 
 

@@ -167,7 +167,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit_read(counts.moved_to(self._as_read(values, kind)), kind, increasing)
 
     def _fit_read(self, counts: ScoreCounts, kind: ScoreKind, increasing: Increasing) -> Self:
-        """Fit to counts of scores that `_as_read` returned."""
+        """Fit to counts whose scores are as `_as_read` returns them, reversed where they must be.
+
+        ``kind`` is that of the scores before `_as_read`.
+        """
         center = None
         if self._is_monotone or increasing is not True:
             is_unit = self._reads != "order" and "probability" in (kind, self._reads)
@@ -230,7 +233,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Set the attributes that predictions need."""
 
     def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        """Keep what leaving out calibration examples needs; nothing without bounds."""
+        """Store what bounds without an example need, which are the examples' scores and codes (n,).
+
+        Calibrators without bounds store nothing.
+        """
 
     def _without_examples(self) -> Self:
         """Return a copy with the same predictions that forgets the calibration examples."""
@@ -400,7 +406,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return values if isinstance(term, Score) else FormulaSteps(term)(values)
 
     def _reading_term(self, kind: ScoreKind, is_of_classes: bool, score: Term) -> Term:
-        """Return what the map takes, from the score of two classes or the scores of more."""
+        """Return the term that the map takes, computed from a score of this kind.
+
+        ``is_of_classes`` tells scores (n, k) of all classes from scores (n,) of the second of two.
+        """
         if kind != "logit" or self._reads == "logits":
             return score
         if not is_of_classes:

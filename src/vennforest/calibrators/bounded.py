@@ -43,7 +43,11 @@ class BoundedCalibrator(Calibrator):
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
-        """Return the bounds for checked scores (m,) or (m, k), with one left out, or none at -1."""
+        """Return the bounds for checked scores (m,) or (m, k).
+
+        ``left_out`` (m,) is the index of the calibration example that is left out for each score,
+        -1 for none.
+        """
 
     def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         # A copy, since the caller may change the array.
@@ -81,7 +85,7 @@ class BoundedCalibrator(Calibrator):
         return bounds if self.shift_ is None else shift_bounds(bounds, self.shift_.factors)
 
     def _check_left_out(self, rows: NDArray[Any], m: int) -> IntArray:
-        """Return the numbers of left-out examples (m,)."""
+        """Return the indices ``rows`` of left-out examples, (m,), after checks of their range."""
         if self.example_codes_ is None:
             raise ValueError("left_out must be None after fit_counts, which knows no examples")
         n = len(self.example_codes_)

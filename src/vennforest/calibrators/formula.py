@@ -183,7 +183,7 @@ class Steps:
 
 
 def _steps(start: FloatArray, columns: Mapping[str, FloatArray]) -> Steps:
-    """Return a table without rows that repeat the one before."""
+    """Return the table of `Term.look_up` without rows that repeat the one before."""
     changes = np.zeros(len(start), bool)
     for column in columns.values():
         differs = column[1:] != column[:-1]
@@ -312,7 +312,7 @@ def in_order(terms: Iterable[Term]) -> list[Term]:
 
 
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
-    """Return terms in a language."""
+    """Return the codes of terms in a language, such as SQL; what they share is written once."""
     order = in_order(terms)
     uses = Counter(id(part) for term in order for part in terms_of(term))
     codes: dict[int, Code] = {}

@@ -79,7 +79,11 @@ def first_not_above(node, theta, tree):
 
 @kernel
 def ratio(theta, i, W, Y, below, above):
-    """Return 2 log lambda(theta) at score i, from both trees of prefixes."""
+    """Return 2 log lambda(theta), the likelihood-ratio statistic of frequency theta at score i.
+
+    ``W`` and ``Y`` are cumulative sums of all and of positive weight; ``below`` is the
+    `prefix_tree` of the scores, and ``above`` that of the `mirrored` ones.
+    """
     last = len(W) - 1
     left = first_not_above(i, theta, below)
     # Mirroring makes theta 1 - theta; the scores above x are the first last - i - 1 of them.
@@ -115,7 +119,10 @@ def upper_end(inner, i, W, Y, below, above, quantile):
 
 @kernel
 def upper_ends(W, Y, fit, indices, quantiles):
-    """Return the upper ends (n,) at scores, for a quantile each; 2 log lambda is 0 at the fit."""
+    """Return the upper ends (n,) at scores number ``indices`` (n,), with a quantile for each.
+
+    ``fit`` is the isotonic fit at every score, at which 2 log lambda is 0.
+    """
     below, above = prefix_tree(W, Y), prefix_tree(*mirrored(W, Y))
     ends = np.empty(len(indices))
     for n in range(len(indices)):

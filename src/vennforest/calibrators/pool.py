@@ -32,7 +32,7 @@ PRIOR_EXAMPLES, PRIOR_OF_TEMPERATURE = 0.5, 10.0
 MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
 SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)  # shrinkages to choose among
 # Folds that are held out, and the examples from which on only the first one is.
-N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
+N_POOL_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
 # Examples for each slope of a full matrix from which on one ridge is as good as another.
 EXAMPLES_PER_SLOPE = 4
 MAX_CLASSES_OF_FULL = 50  # classes up to which full matrices are fitted
@@ -208,9 +208,9 @@ def split(counts: ScoreCounts) -> Iterator[FloatArray]:
         ends = np.append(0.0, np.cumsum(counts.weights[rows, labels]))
         # Sums of other weights than integers may leave a hair beyond a unit.
         n_units = int(np.clip(np.ceil(ends[-1] * (1 - 1e-12)), 1, MAX_SHUFFLED_UNITS))
-        deal = np.random.RandomState(0).permutation(np.arange(n_units) % N_FOLDS)
+        deal = np.random.RandomState(0).permutation(np.arange(n_units) % N_POOL_FOLDS)
         lines.append((rows, labels, ends, deal))
-    for fold in range(N_FOLDS):
+    for fold in range(N_POOL_FOLDS):
         share = np.zeros_like(counts.weights)
         for rows, labels, ends, deal in lines:
             share[rows, labels] = np.diff(_length_within(ends, deal == fold))
@@ -250,9 +250,13 @@ def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
 
 
 def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:
-    """Return weights (r,) of held-out examples, and members' probabilities (M, r) of the labels."""
+    """Return weights (r,) of held-out examples, and members' probabilities (M, r) of their labels.
+
+    An example is a score with one of its labels. Clones of the ``members`` are fitted to the counts
+    of the other folds.
+    """
     weights, likelihoods = [np.empty(0)], [np.empty((len(members), 0))]
-    n_folds = 1 if counts.total >= MIN_EXAMPLES_FOR_ONE_FOLD else N_FOLDS
+    n_folds = 1 if counts.total >= MIN_EXAMPLES_FOR_ONE_FOLD else N_POOL_FOLDS
     for share in islice(split(counts), n_folds):
         fold, training = with_weights(counts, share), with_weights(counts, counts.weights - share)
         if not len(fold) or not len(training):
@@ -266,7 +270,7 @@ def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray
 
 
 def with_weights(counts: ScoreCounts, weights: FloatArray) -> ScoreCounts:
-    """Return the counts under other weights (m, k), without scores that have none."""
+    """Return counts of m scores with other weights (m, k), without scores of no weight."""
     rows = weights.any(axis=1)
     return ScoreCounts(counts.classes, counts.scores[rows], weights[rows])
 

@@ -133,7 +133,10 @@ def with_minus_infinity(z: FloatArray) -> FloatArray:
 
 
 def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
-    """Warn if the logit of an example's own class is minus infinity."""
+    """Warn if the logit of an example's own class is minus infinity.
+
+    Logits ``z`` and the weights of examples of each class are (n, k).
+    """
     n = int((weights[z == -np.inf] > 0).sum()) if z.min() == -np.inf else 0
     if n:
         warn(
@@ -300,7 +303,10 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shrinkage = shrinkage
 
     def _fit_from(self, start: SoftmaxMap | None, counts: ScoreCounts) -> Self:
-        """Fit as `_fit_checked`; the search begins at a map without full slopes, and is shorter."""
+        """Fit as `_fit_checked`, but begin the search at the parameters of ``start``, if given.
+
+        ``start`` is a fitted map without full slopes, from which the search is shorter.
+        """
         if start is None:
             return self._fit_checked(counts)
         self._start = np.vstack([np.diag(start.coef_), start.intercept_])
@@ -418,7 +424,7 @@ class MultinomialLoss:
         return np.asarray(z + theta[-1])
 
     def evaluate(self, theta: FloatArray, keep: bool = False) -> tuple[float, FloatArray]:
-        """Return the loss, and its derivative by the parameters; perhaps keep the estimates."""
+        """Return the loss and its gradient at ``theta``; with ``keep``, store the estimates."""
         offset = theta - self.mean
         gradient = self.pull(offset)
         loss = (gradient * offset).sum() / 2 - (self.of_labels * theta).sum()

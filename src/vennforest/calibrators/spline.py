@@ -116,12 +116,19 @@ def spread(knots: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def shrunk_log_odds(scores: Term, c: float, share_of_rest: Value, share: Value) -> Term:
-    """Return the log-odds of scores shrunk to the shares of the rest and of the class."""
+    """Return the log-odds of scores in [0, 1] that are shrunk to ``share`` with strength ``c``.
+
+    ``share`` is that of the class among the examples, ``share_of_rest`` that of all other classes.
+    """
     return shrunk_log(scores, c, share, 2) - shrunk_log(1.0 - scores, c, share_of_rest, 2)
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:
-    """Return slopes at the knots and the intercept, (m + 1,), and the roughness chosen."""
+    """Return slopes at m knots and the intercept, (m + 1,), and the roughness chosen.
+
+    ``z`` (n,) are the log-odds of the scores, and ``weights`` (n, 2) those of both classes. The
+    roughness of `ROUGHNESS` with the smallest approximate leave-one-out loss is chosen.
+    """
     m = len(knots)
     # What a slope of 1 at one knot and 0 at the others adds to f, and the intercept.
     features = np.vstack([integrals(z, knots, np.eye(m)).T, np.ones(len(z))])

@@ -297,16 +297,18 @@ class VennAbers(BoundedCalibrator):
         """Return the bounds of the isotonic fits, not widened to contain a pooled probability."""
         sides = np.empty((2, len(self.classes_), len(scores)))
         if scores.ndim == 1:
-            self._fits(0, scores, left_out, sides[:, 1])
+            self._look_up(0, scores, left_out, sides[:, 1])
             np.subtract(1, sides[::-1, 1], out=sides[:, 0])
             return Multiprobability(sides[0].T, sides[1].T, self.classes_)
         for j, column in enumerate(scores.T):
-            self._fits(j, np.ascontiguousarray(column), left_out, sides[:, j])
+            self._look_up(j, np.ascontiguousarray(column), left_out, sides[:, j])
         # Row by row, so that the sum of a row does not depend on the number of rows.
         lower, upper = normalised_bounds(*np.ascontiguousarray(sides.transpose(0, 2, 1)))
         return Multiprobability(lower, upper, self.classes_)
 
-    def _fits(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
+    def _look_up(
+        self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray
+    ) -> None:
         """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
         if left_out is None:
             self._tables[j].look_up(scores, out)

@@ -24,7 +24,7 @@ import numpy as np
 from vennforest._jit import kernel
 
 # Cells of the grid that shortens a search: so many a step, and up to that number in all.
-CELLS_PER_STEP, MAX_CELLS = 8, 1 << 20
+CELLS_PER_STEP, MAX_GRID_CELLS = 8, 1 << 20
 BLOCK_SIZE = 32  # points in the smallest block of the hull tree, which is searched one by one
 
 
@@ -143,7 +143,7 @@ def grid_of(values):
     the value that is searched for lies in the cell of the score.
     """
     n = len(values)
-    n_cells = max(1, n, min(CELLS_PER_STEP * n, MAX_CELLS))
+    n_cells = max(1, n, min(CELLS_PER_STEP * n, MAX_GRID_CELLS))
     begins = np.zeros(n_cells + 1, np.uint32)
     if n == 0:
         return begins, 0.0, 0.0
@@ -173,7 +173,11 @@ def cell_of(score, origin, scale, n_cells):
 
 @kernel
 def read_fits(scores, ends, fits, begins, origin, scale, or_equal, out):
-    """Write the fit of each score: the one numbered by the ends below it, ``or_equal`` to it."""
+    """Write to ``out`` (n,) the fit of each score: entry j of ``fits`` if j ends lie below it.
+
+    With ``or_equal``, ends that are equal to the score count too. ``begins``, ``origin`` and
+    ``scale`` are the grid that shortens the search.
+    """
     unit = np.uint32(1)  # unsigned numbers spare the test for a negative index
     n_cells = len(begins) - 1
     for i in range(len(scores)):
@@ -198,7 +202,7 @@ def read_fits(scores, ends, fits, begins, origin, scale, or_equal, out):
 
 @kernel
 def read_steps(scores, p0, p1, out):
-    """Write p0 and p1 of each score to ``out`` (2, n)."""
+    """Write p0 and p1 of scores (n,), each read from its table of fits, to ``out`` (2, n)."""
     read_fits(scores, *p0, True, out[0])
     read_fits(scores, *p1, False, out[1])
     for i in range(len(scores)):

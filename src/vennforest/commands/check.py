@@ -18,7 +18,7 @@ from vennforest._class_columns import (
     split_entry,
 )
 from vennforest._files import refused_as
-from vennforest._shown import KINDS, columns_of
+from vennforest._shown import OUTPUT_KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
     check_probabilities_in,
@@ -47,6 +47,7 @@ from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.section import Section
 from vennforest.report.sections import (
     GRADES_OF_GROUPS,
+    PROMISES,
     grades_section,
     promised_thresholds,
     segments_section,
@@ -54,8 +55,6 @@ from vennforest.report.sections import (
 )
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
-
-PROMISES = ("sensitivity", "specificity", "precision")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +96,7 @@ def run_check(options: Check) -> None:
     sections = [promised_thresholds(evaluation.comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, divided.loc[outcome.rows.index])
     evaluation = evaluation.with_sections([*sections, *validation])
-    if not evaluation.source.trained_on_rows:
+    if not evaluation.origin.trained_on_rows:
         evaluation = with_updates(evaluation)
     is_off = evaluation.verdict.action == "recalibrate"
     commands = _next_commands(options, evaluation, outcome) if is_off else []
@@ -228,7 +227,9 @@ def _validation_sections(
         classes = list(evaluation.classes.index)
         unused = [split_entry(entry, classes, columns)[1] for entry in options.probability or ()]
         unused += [name for name in (options.groups, options.grades) if name]
-        unused += [name for label in evaluation.classes.index for name in columns_of(label, KINDS)]
+        unused += [
+            name for label in evaluation.classes.index for name in columns_of(label, OUTPUT_KINDS)
+        ]
         columns = [name for name in columns if name not in unused]
     elif options.segments:
         columns = options.segments

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vennforest.tables.text import TableFormat
 
 # Names for the help, which does not import what they name: that takes seconds.
-METHODS = (
+METHOD_CHOICES = (
     "none", "platt", "isotonic", "beta", "temperature", "bostrom", "matrix", "spline", "venn",
     "venn-abers",
 )  # fmt: skip
@@ -139,7 +139,7 @@ FileFormat = Annotated[
 ]
 Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
-MethodName = Annotated[str, option(f"{', '.join(METHODS)}.")]
+MethodName = Annotated[str, option(f"{', '.join(METHOD_CHOICES)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
 Drop = Annotated[Names, column(f"A column to leave out {SEVERAL}.")]
 Keep = Annotated[Names, column(f"Keep this identifier {SEVERAL}.")]
@@ -373,7 +373,7 @@ class Report(TableOptions):
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
     methods: Annotated[
-        Text, option(f"{', '.join(METHODS[1:])}.", metavar="A,B,…", default="all")
+        Text, option(f"{', '.join(METHOD_CHOICES[1:])}.", metavar="A,B,…", default="all")
     ] = None
     groups: GroupsColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
@@ -459,7 +459,7 @@ class Calibrate(TableOptions):
     target: Target
     output: Annotated[Path, OUTPUT, Output("calibrator")] = Path("calibrator.json")
     method: Annotated[
-        Text, option(f"{', '.join(METHODS)}.", default="venn-abers; with --update spline")
+        Text, option(f"{', '.join(METHOD_CHOICES)}.", default="venn-abers; with --update spline")
     ] = None
     update: Annotated[
         Text, option("auto (by tests), keep, intercept, slope or map.", default=False)

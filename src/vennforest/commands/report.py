@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vennforest._files import refused_as, shown_path
-from vennforest._shown import KINDS
+from vennforest._shown import OUTPUT_KINDS
 from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
 from vennforest.classifier.prediction import Prediction
@@ -54,7 +54,7 @@ def run_report(options: Report) -> None:
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)
         names = [(str(name), pa.string()) for name in frame]
-        output_schema(names, np.unique(table.y), KINDS, of_label=True)
+        output_schema(names, np.unique(table.y), OUTPUT_KINDS, of_label=True)
     keep = options.keep or []
     with progress_bar("Folds") as progress, refused_as():
         evaluation = evaluate(
@@ -108,7 +108,7 @@ def _write_predictions(
         table = pa.Table.from_batches(TableFile(options.data, options.form).batches())
     predictions = evaluation.comparison.predictions
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
-    parts = zip(KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
+    parts = zip(OUTPUT_KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
     kinds = [kind for kind, part in parts if part is not None]
     carried = [(field.name, field.type) for field in table.schema]
     columns = [table[name].take(rows) for name, _ in carried]
@@ -135,10 +135,10 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     ):
         return []
     command, is_kept = ("report", REPORT_OPTIONS) if is_check else ("fit", FIT_OPTIONS)
-    words = [command, options.input_name(options.data), "-t", evaluation.source.target]
+    words = [command, options.input_name(options.data), "-t", evaluation.origin.target]
     words += options.words(is_kept)
     if is_check:
-        is_leak = evaluation.source.suspects[verdict.column] == "leak"
+        is_leak = evaluation.origin.suspects[verdict.column] == "leak"
         return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
     for column in (options.time, options.validation):  # no feature here either
         if column not in (None, "by-group", options.groups, *(options.drop or [])):

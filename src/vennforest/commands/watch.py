@@ -32,7 +32,7 @@ from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, tr
 from vennforest.monitoring.stream import times_as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
-from vennforest.report.splits import moments
+from vennforest.report.splits import read_times
 from vennforest.report.watched import NewRows, watch_rows
 from vennforest.report.watched_page import render_findings, sentences_of
 from vennforest.tables.files import find_name
@@ -109,7 +109,7 @@ def _ordered_rows(
     if options.time is None:
         return table, None
     name = find_name(table.columns, options.time)
-    times = moments(table[name], name)
+    times = read_times(table[name], name)
     numbers = times_as_numbers(times)
     unknown = np.isnan(numbers)
     if unknown.any():

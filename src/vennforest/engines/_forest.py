@@ -211,7 +211,10 @@ def _score(
     batches: Batches,
     number: int,
 ) -> ScoreCounts:
-    """Count the labels of a partition at the scores by the trees of other partitions."""
+    """Return counts of the labels of a partition at its scores by the trees of the others.
+
+    ``forests`` are the grown ones, by partition number; other arguments are as those of `_grow`.
+    """
     X, y, *_ = _read_examples(columns, batches, checksums[number])
     if not len(y):
         return ScoreCounts.from_scores(np.empty(0), [], classes=classes)

@@ -44,7 +44,10 @@ def calibrate_partitions(
     increasing: Increasing = True,
     missing_scores: str = "refuse",
 ) -> Calibrator:
-    """Return a calibrator fitted to the sum of the partitions' counts."""
+    """Return a calibrator fitted to the sum of the partitions' counts.
+
+    ``run`` runs a task on every partition; ``score``, ``target`` and ``weight`` name columns.
+    """
     check_option(missing_scores, ("refuse", "drop"), "missing_scores")
     calibrator = make_calibrator(method)
     if classes is None:
@@ -70,12 +73,14 @@ def calibrate_partitions(
 def _count_scores(
     scores: dict[Any, str], options: dict[str, Any], is_dropped: bool, batches: Batches, number: int
 ) -> tuple[ScoreCounts, LeftOut]:
+    """Return the counts of a partition, and the numbers of rows left out of it."""
     left_out = LeftOut()
     rows = left_out.drop(batches, options["target"], [*scores.values()] if is_dropped else [])
     return ScoreCounts.from_batches(rows, score=scores, **options), left_out
 
 
 def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]:
+    """Return the distinct labels of a partition, sorted."""
     rows = LeftOut().drop(batches, target, [])
     labels = [np.unique(labels_of(batch, target)) for batch in rows if batch.num_rows]
     return np.unique(np.concatenate(labels)) if labels else np.empty(0)

@@ -179,7 +179,7 @@ def fit(
 
 
 def _dask_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
-    """Run a task on some columns of every partition, and return the results by number."""
+    """Run a task on some columns of each partition; return the results by partition number."""
     dask = _dask()
     for name in columns:
         find_name(_check_frame(frame).columns, name, where=" in the data frame")

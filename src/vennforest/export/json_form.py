@@ -21,7 +21,7 @@ from vennforest.calibrators.formula import Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.prior import ShiftedPrior
 
-FORMAT, VERSION = "vennforest-calibrator", 1
+JSON_FORMAT, JSON_VERSION = "vennforest-calibrator", 1
 """The kind of document, and the version of the schema in docs/calibrator-json.md."""
 
 KEYS = {"format", "version", "vennforest", "classes", "labels", "scores", "calibrator", "reading"}
@@ -70,8 +70,8 @@ def to_json(
     numbered = calibrator._without_examples()
     numbered.classes_ = np.arange(len(labels))  # the document has the labels
     document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": JSON_FORMAT,
+        "version": JSON_VERSION,
         "vennforest": __version__,
         "classes": labels,
         "labels": kind,
@@ -100,10 +100,10 @@ def from_json(text: str | bytes) -> Calibrator:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"the calibrator is not JSON: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f'the calibrator must be JSON with "format": "{FORMAT}"')
+    if not isinstance(document, dict) or document.get("format") != JSON_FORMAT:
+        raise InputError(f'the calibrator must be JSON with "format": "{JSON_FORMAT}"')
     version = document.get("version")
-    if type(version) is int and version > VERSION:
+    if type(version) is int and version > JSON_VERSION:
         raise InputError(
             f"the calibrator is of version {version} of the format: install a newer vennforest"
         )

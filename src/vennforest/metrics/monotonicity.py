@@ -17,7 +17,7 @@ from vennforest.metrics.dependence import (
 )
 
 MONOTONICITY_LEVEL = 0.05
-MAX_CELLS, MIN_CELL_EVENTS = 20, 20
+MAX_SCORE_CELLS, MIN_CELL_EVENTS = 20, 20
 """Cells of neighbouring scores, and how many of the rarer outcome there are for each cell."""
 
 
@@ -78,7 +78,7 @@ def falling_frequency(
 def _fall(scores: FloatArray, outcome: FloatArray, groups: IntArray | None) -> FallingFrequency:
     """Return the test of one column of scores (n,), and where the frequency falls most."""
     n, n_events = len(scores), int(outcome.sum())
-    n_cells = min(min(n_events, n - n_events) // MIN_CELL_EVENTS, MAX_CELLS)
+    n_cells = min(min(n_events, n - n_events) // MIN_CELL_EVENTS, MAX_SCORE_CELLS)
     values, level, count = np.unique(scores, return_inverse=True, return_counts=True)
     rank = (np.cumsum(count) - count / 2) / n
     cell = np.unique((n_cells * rank).astype(np.intp), return_inverse=True)[1]

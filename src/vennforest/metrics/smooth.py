@@ -34,7 +34,7 @@ N_LEFT_OUT = 9
 MIN_ROWS_TO_LEAVE_OUT = 200
 """Rows at either end where the curve is not drawn, if there are enough rows (as in R's rms)."""
 
-MAX_CELLS = 1_000
+MAX_SAMPLE_CELLS = 1_000
 """Cells of neighbouring log-odds to which the rows of a bootstrap sample are summed."""
 
 Curve = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -151,7 +151,7 @@ def calibration_distances(
     if np.isfinite(of_rows).all():
         n_units = int(unit.max()) + 1
         distinct, rank = np.unique(estimate, return_inverse=True)
-        cells = min(len(distinct), MAX_CELLS)
+        cells = min(len(distinct), MAX_SAMPLE_CELLS)
         cell = rank * cells // len(distinct)  # of neighbours in the order of the estimates
         of_cell = np.bincount(cell, weights=weight * estimate) / np.bincount(cell, weights=weight)
         corner, p_of_corner = 2 * cell + (outcome > 0), np.repeat(of_cell, 2)

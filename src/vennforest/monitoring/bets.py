@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import PlattScaling
 from vennforest.counts import ScoreCounts
-from vennforest.scores import ScoreKind as KindOfScores
+from vennforest.scores import ScoreKind
 
 Watched = Literal["labels", "objects"]
 """Data that a monitor compares with the reference: labels and scores, or scores alone."""
@@ -67,7 +67,7 @@ BET_NAMES: dict[BetKind, tuple[str, ...]] = {
     "labels given scores": tuple(LABEL_CHANGES),
 }
 
-KINDS: dict[Watched, tuple[BetKind, ...]] = {"labels": tuple(BET_NAMES), "objects": ("scores",)}
+BET_KINDS: dict[Watched, tuple[BetKind, ...]] = {"labels": tuple(BET_NAMES), "objects": ("scores",)}
 """Kinds of evidence about each class."""
 
 
@@ -144,7 +144,7 @@ def expected_shares(
     n, n_hits = len(hits), int(hits.sum())
     if 0 < n_hits < n:
         # Without the checks of fit: a score that falls with its label is no error here.
-        kind: KindOfScores = "probability" if probabilities else "score"
+        kind: ScoreKind = "probability" if probabilities else "score"
         platt = PlattScaling()._fit_checked(ScoreCounts.from_scores(scores, hits), kind=kind)
         fitted = platt._predict_proba(scores)[:, 1]
     else:

@@ -67,6 +67,7 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
 
 
 def _number_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
+    """Return the change of numbers (n,) from ``row`` on; missing ones rank lowest."""
     values = column.astype(np.float64)
     missing = np.isnan(values)
     ranked = np.where(missing, -np.inf, values)
@@ -80,6 +81,7 @@ def _number_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
 
 
 def _date_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
+    """Return the change of dates (n,) from ``row`` on, tested as numbers and shown as days."""
     seconds = np.where(np.isnat(column), np.nan, column.astype("datetime64[s]").astype(np.float64))
     change = _number_change(name, seconds, row)
     sides = [side[~np.isnan(side)] for side in (seconds[:row], seconds[row:])]
@@ -94,6 +96,7 @@ def _date_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
 
 
 def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
+    """Return the change of values (n,) of any type from ``row`` on, missing being one of them."""
     missing = is_missing(column)
     texts = np.array(["" if m else str(v) for v, m in zip(column.tolist(), missing, strict=True)])
     values, codes = np.unique(texts, return_inverse=True)

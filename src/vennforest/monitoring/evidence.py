@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from vennforest._validation import FloatArray, IntArray, check_array, require
 from vennforest.monitoring import stream_kernels
-from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BET_BINS, BetKind, Bets, Watched
+from vennforest.monitoring.bets import BET_KINDS, BET_NAMES, N_BET_BINS, BetKind, Bets, Watched
 
 MAX_BETS = max(map(len, BET_NAMES.values()))
 
@@ -90,8 +90,8 @@ class Channels(NamedTuple):
 
 
 def channels(k: int, watch: Watched) -> Channels:
-    """Return the channels for k classes: those of the second of two, or of each of more."""
-    kinds, n_columns = KINDS[watch], 1 if k == 2 else k
+    """Return a channel for each kind of bet on the second of two, or on each of k classes."""
+    kinds, n_columns = BET_KINDS[watch], 1 if k == 2 else k
     columns = np.repeat(np.arange(n_columns), len(kinds))
     of_labels = np.tile([kind != "scores" for kind in kinds], n_columns)
     n_bets = np.tile([len(BET_NAMES[kind]) for kind in kinds], n_columns)
@@ -104,7 +104,7 @@ def n_copies(k: int) -> int:
 
 
 def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
-    """Return the initial state (R, m), to which `set_bets` adds bets and reference counts."""
+    """Return the initial state of ``shape``, R copies of m channels, for `set_bets` to fill."""
     state = np.zeros(shape, STATE)
     state["seed"] = rng.randint(2**31 - 1, size=shape)
     state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
@@ -186,7 +186,11 @@ def log_copies(state: NDArray[Any]) -> FloatArray:
 
 def explain_changes(state: NDArray[Any], classes: NDArray[Any], watch: Watched) -> list[Change]:
     """Return the evidence for each kind of change and class, the strongest first."""
-    logs, targets, kinds = log_copies(state), channels(len(classes), watch).targets, KINDS[watch]
+    logs, targets, kinds = (
+        log_copies(state),
+        channels(len(classes), watch).targets,
+        BET_KINDS[watch],
+    )
     evidence = combine(logs)
     changes = []
     for i in np.argsort(-evidence, kind="stable").tolist():

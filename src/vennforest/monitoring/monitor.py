@@ -46,7 +46,7 @@ DESIGN_SHARE = 0.2
 MIN_REPEATED_ROWS, MIN_REPEATED_SHARE = 10, 0.05
 """Minimum number and share of repeated rows that raise a warning."""
 
-MAX_SILENT_TRAINING_SHARE = 0.1
+MIN_TRAINING_SHARE_TO_WARN = 0.1
 """Minimum share of training rows that raises a warning."""
 
 MAX_UNLABELLED_SHARE, MIN_UNLABELLED_EXCESS = 0.02, 5
@@ -210,7 +210,7 @@ class Monitor(BaseEstimator):
         if self.model is not None:
             hashes = hash_for_model(self.model, X)
             share = check_new_rows(self.model, hashes)
-            if share >= MAX_SILENT_TRAINING_SHARE:
+            if share >= MIN_TRAINING_SHARE_TO_WARN:
                 warn(f"about {share:.0%} of the rows were used for training: leave them out")
             return stream_scores(self.model, X), hashes
         scores = as_score_columns(check_scores(X if hasattr(X, "__len__") else [X]), k)
@@ -298,7 +298,7 @@ class Monitor(BaseEstimator):
         return first, float(walk[first]) - lowest
 
     def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
-        """Return the evidence after each of these examples, (n,)."""
+        """Return the evidence after each of n new examples, (n,); the first alarm is noted."""
         watched = evidence.channels(len(self.classes_), self._watch)
         path = evidence.advance_evidence(self._state, watched, scores, codes, times, self.n_seen_)
         if len(path):

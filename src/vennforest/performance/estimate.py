@@ -73,7 +73,7 @@ OTHER_ORDER = (
 )
 
 MAX_SHARE_OUTSIDE, MAX_SHARE_OUTSIDE_SILENT = 0.9, 0.25
-"""Share of new rows outside the range of the examples that raises an error, or a warning."""
+"""Maximum share of new rows outside the range of the examples, and maximum without a warning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +257,10 @@ def estimate_performance(
 def _fit_recalibration(
     examples: Examples, importance: FloatArray | None, covariates: FloatArray | None
 ) -> Recalibration:
-    """Return the correction of probabilities that examples (n,) give; see `Recalibration.fit`."""
+    """Return the correction of probabilities fitted to n examples; see `Recalibration.fit`.
+
+    ``importance`` (n,) are density ratios, and ``covariates`` (n, d) further features.
+    """
     recalibration = Recalibration.fit(
         examples.p,
         examples.codes,
@@ -277,7 +280,7 @@ def _draw_measures(
     names: Sequence[Metric],
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return measures (b, m) of labels that are drawn from each of b tables (n, k)."""
+    """Return the measures ``names`` (b, m) for labels drawn from each of b tables (n, k)."""
     draws = [predictions.of_labels(_draw_labels(q, rng)) for q in probabilities]
     return np.array([[measures[name] for name in names] for measures in draws])
 
@@ -305,7 +308,11 @@ def _predicted_probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
 
 
 def _reference_examples(model: Any, reference: Any) -> Examples:
-    """Return the examples that show how well the model is calibrated."""
+    """Return the examples that show how well the model is calibrated.
+
+    ``reference`` is a pair of rows and labels, rows alone, or None. Rows that were given to ``fit``
+    stand for the calibration examples of the model.
+    """
     is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
         X = _as_table(reference[0])
@@ -404,7 +411,10 @@ def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
 def _shift_of_rows(
     model: Any, old: Any, new: Any, seed: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return density ratios at examples and new rows, and the effective number of examples."""
+    """Return density ratios at the rows of examples, ``old``, and of X, ``new``.
+
+    The third value is the effective number of examples when these are weighted by their ratios.
+    """
     if isinstance(model, Calibrator):
         raise InputError('shift must be None for a calibrator, got "covariate"')
     if old is None:

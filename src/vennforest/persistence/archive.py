@@ -14,7 +14,7 @@ from vennforest._files import one_line
 from vennforest._messages import InputError
 from vennforest._program import __version__
 
-FORMAT = 1
+FORMAT_VERSION = 1
 """Version of the file format."""
 
 HEADER, SCHEMA = "vennforest.json", "schema.json"
@@ -71,10 +71,10 @@ def _header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     version = header.get("format") if isinstance(header, dict) else None
     if type(version) is not int or version < 1:
         raise InputError(f"{name} is damaged: its header names no format")
-    if version > FORMAT:
+    if version > FORMAT_VERSION:
         raise InputError(
             f"{name} is of format {version}, written by vennforest {header.get('vennforest')}, and "
-            f"this is vennforest {__version__}, which reads formats up to {FORMAT}: "
+            f"this is vennforest {__version__}, which reads formats up to {FORMAT_VERSION}: "
             "upgrade vennforest"
         )
     return dict(header)

@@ -19,7 +19,7 @@ from vennforest._files import one_line, written_whole
 from vennforest._messages import InputError, how_to_install, listed, needed, warn
 from vennforest._program import __version__
 from vennforest._state import is_own_type
-from vennforest.persistence.archive import FORMAT, HEADER, SCHEMA, open_archive
+from vennforest.persistence.archive import FORMAT_VERSION, HEADER, SCHEMA, open_archive
 from vennforest.persistence.parts import from_stored, is_trusted, names_of_types, to_stored
 
 SAVED_LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
@@ -179,7 +179,7 @@ def _header(model: Any, types: Sequence[str]) -> dict[str, Any]:
     names = sorted({*SAVED_LIBRARIES, *packages} - {"vennforest", "builtins"})
     features = getattr(model, "feature_names_in_", None)
     return {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "vennforest": __version__,
         "python": platform.python_version(),
         "libraries": {name: installed for name in names if (installed := _installed(name))},

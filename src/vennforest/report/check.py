@@ -19,7 +19,7 @@ from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, ass
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.sections import with_updates
 from vennforest.report.splits import group_codes
-from vennforest.report.words import Source
+from vennforest.report.words import Origin
 from vennforest.validation.update import class_shares_of
 
 UNNAMED_PREDICTIONS = "Predictions"
@@ -93,24 +93,24 @@ def check(
     if is_model:
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
-        estimates, source = _of_model(p, X), _source_of_model(p, X, target, remarks)
+        estimates, origin = _of_model(p, X), _origin_of_model(p, X, target, remarks)
         if (prior := class_shares_of(p)) is not None:
             settings["prior"] = dict(zip(labels, prior.tolist(), strict=True))
     else:
         estimates = _of_arrays(p, labels, len(codes), positive)
         names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
-        source = Source(kind="given", target=target, noun="model", names=names)
+        origin = Origin(kind="given", target=target, noun="model", names=names)
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     evaluation = assemble(
         Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
-        source,
+        origin,
         Question(name, positive, by, costs, tolerance, thresholds, random_state),
         len(codes),
         notes=remarks,
         settings=settings,
     )
-    return evaluation if source.trained_on_rows else with_updates(evaluation, updates)
+    return evaluation if origin.trained_on_rows else with_updates(evaluation, updates)
 
 
 def _of_arrays(p: Any, labels: NDArray[Any], n: int, positive: Any) -> dict[str, MethodEstimates]:
@@ -125,8 +125,8 @@ def _of_arrays(p: Any, labels: NDArray[Any], n: int, positive: Any) -> dict[str,
     }
 
 
-def _source_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Source:
-    """Return the source of a fitted model's predictions; a note says what they depend on."""
+def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origin:
+    """Return the origin of a fitted model's predictions; a note says what they depend on."""
     is_trained_on_rows = False
     if isinstance(model, CalibratedClassifier):
         hashes = hash_for_model(model, X if hasattr(X, "shape") else np.asarray(X))
@@ -138,7 +138,7 @@ def _source_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Sourc
         else "The numbers are right only if the model was not trained on these rows."
     )
     names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
-    return Source("model", target, "model", names, trained_on_rows=is_trained_on_rows)
+    return Origin("model", target, "model", names, trained_on_rows=is_trained_on_rows)
 
 
 def _estimates(

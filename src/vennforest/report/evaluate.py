@@ -25,7 +25,7 @@ from vennforest.report.measures import RAW
 from vennforest.report.sections import sites_section
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
-from vennforest.report.words import Source
+from vennforest.report.words import Origin
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
@@ -108,7 +108,7 @@ def evaluate(
     name, target, notes : str, str, sequence of str
         Names of the data set and of the label, and remarks to show.
     suspects : mapping of str to str, optional
-        Columns to check first, see ``Source``; by default those that leak the label.
+        Columns to check first, see ``Origin``; by default those that leak the label.
     random_state, n_jobs : int
         Seed of folds and forests, and number of threads.
     progress : callable, optional
@@ -168,7 +168,7 @@ def evaluate(
     if suspects is None:
         leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_table else []
         suspects = dict.fromkeys(leaking, "leak")
-    source = Source(
+    origin = Origin(
         kind=design.kind,
         target=target,
         noun=noun,
@@ -185,7 +185,7 @@ def evaluate(
     }
     n = X.shape[0]
     evaluation = assemble(
-        predictions, source, question, n, notes=remarks, settings=settings, model=model
+        predictions, origin, question, n, notes=remarks, settings=settings, model=model
     )
     sections = []
     if predictions.compared:

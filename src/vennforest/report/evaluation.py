@@ -23,7 +23,7 @@ from vennforest.report.comparison import Comparison, classes_frame, compare, met
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.section import Section
 from vennforest.report.verdict import Verdict, judge
-from vennforest.report.words import Source
+from vennforest.report.words import Origin
 
 DEFAULT_TOLERANCE = 0.02
 
@@ -89,7 +89,7 @@ class Evaluation:
 
     name: str
     comparison: Comparison
-    source: Source
+    origin: Origin
     verdict: Verdict
     methods: pd.DataFrame
     levels: pd.DataFrame
@@ -114,7 +114,7 @@ class Evaluation:
     def with_sections(self, sections: Iterable[Section]) -> Evaluation:
         """Return the evaluation with more sections, whose findings the verdict takes."""
         sections = (*self.sections, *sections)
-        verdict = judge(self.comparison, self.source, self.levels, sections)
+        verdict = judge(self.comparison, self.origin, self.levels, sections)
         return replace(self, sections=sections, verdict=verdict)
 
     def __repr__(self) -> str:
@@ -176,7 +176,7 @@ class Evaluation:
         summary: dict[str, Any] = for_json(
             {
                 "name": self.name,
-                "target": self.source.target,
+                "target": self.origin.target,
                 "rows": comparison.n,
                 "classes": self.classes["n"].to_dict(),
                 "positive": None if label is None else str(label),
@@ -270,7 +270,7 @@ class Question:
 
 def assemble(
     predictions: Predictions,
-    source: Source,
+    origin: Origin,
     question: Question,
     n_rows: int,
     *,
@@ -294,7 +294,7 @@ def assemble(
     matrix = None if costs is None else CostMatrix.read(costs, predictions.classes)
     comparison = compare(predictions, matrix, tolerance, seed, with_line=question.tolerance is None)
     frame, is_binary = levels(comparison), predictions.positive is not None
-    verdict = judge(comparison, source, frame)
+    verdict = judge(comparison, origin, frame)
     if model is not None:
         model.set_params(method=comparison.method)
         if verdict.on_folds:
@@ -302,9 +302,9 @@ def assemble(
     return Evaluation(
         name=question.name,
         comparison=comparison,
-        source=source,
+        origin=origin,
         verdict=verdict,
-        methods=methods_frame(comparison, dict(source.names)),
+        methods=methods_frame(comparison, dict(origin.names)),
         levels=frame,
         classes=classes_frame(comparison),
         thresholds=thresholds(comparison, question.thresholds) if is_binary else None,

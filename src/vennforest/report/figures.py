@@ -23,7 +23,7 @@ from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
 from vennforest.report.section import Picture
-from vennforest.report.words import Source, shown_methods
+from vennforest.report.words import Origin, shown_methods
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -96,8 +96,8 @@ def encode(
 
 def pictures(evaluation: Evaluation, limits: Limits = None) -> dict[str, Picture]:
     """Return the pictures that the evaluation has, by the names of their files."""
-    comparison, names = evaluation.comparison, dict(evaluation.source.names)
-    methods = shown_methods(comparison, evaluation.source)
+    comparison, names = evaluation.comparison, dict(evaluation.origin.names)
+    methods = shown_methods(comparison, evaluation.origin)
     result = {"calibration": _calibration(comparison, methods, names, limits)}
     if comparison.predictions.positive is not None:
         result["decision-curve"] = _decision_curve(comparison, methods, names, limits)
@@ -234,13 +234,13 @@ def _curve(comparison: Comparison, method: str, **options: Any) -> ReliabilityCu
     return reliability_curve(groups=predictions.groups, **options)
 
 
-def classes(comparison: Comparison, source: Source) -> dict[str, str]:
+def classes(comparison: Comparison, origin: Origin) -> dict[str, str]:
     """Return a diagram of each frequent class, by the methods of the first picture."""
-    methods = shown_methods(comparison, source)
+    methods = shown_methods(comparison, origin)
     labels, codes = comparison.predictions.classes, comparison.predictions.codes
 
     def paint(ax: Any, j: int) -> None:
-        curves = {source.names[m]: _curve(comparison, m, pos_label=labels[j]) for m in methods}
+        curves = {origin.names[m]: _curve(comparison, m, pos_label=labels[j]) for m in methods}
         ReliabilityDisplay(curves).plot(ax=ax, statistics=False, histogram=False, title="")
         ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 

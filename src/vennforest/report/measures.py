@@ -43,7 +43,7 @@ CALIBRATION_TEST_LEVEL = 0.02
 DOUBTFUL_LEVEL = 0.1
 """p-value of the tests of calibration above which an error is attributed to chance."""
 
-N_BINS = 15
+N_ERROR_BINS = 15
 """Bins of the expected calibration error."""
 
 N_LABEL_DRAWS = 200
@@ -241,7 +241,7 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     event = predictions.event(estimates)
     q = event.p.clip(0, 1)
     residual = event.outcome - q
-    error = calibration_error(bins=N_BINS, **options)
+    error = calibration_error(bins=N_ERROR_BINS, **options)
     groups, correlation = predictions.groups, correlation_in_groups(predictions, estimates)
     chance = chance_errors(q, seed, groups, correlation)
     spread = float(variance_of_sums(np.ones((len(q), 1)), q, groups, correlation)[0, 0]) ** 0.5
@@ -324,10 +324,12 @@ def chance_errors(
     """
     n_draws = N_LABEL_DRAWS if len(q) <= 100_000 else N_LABEL_DRAWS // 4
     random = np.random.default_rng((seed, 1))
-    bins = bin_codes(q, N_BINS)
-    expected = np.bincount(bins, weights=q, minlength=N_BINS)
+    bins = bin_codes(q, N_ERROR_BINS)
+    expected = np.bincount(bins, weights=q, minlength=N_ERROR_BINS)
     errors = np.empty(n_draws)
     for i in range(n_draws):
         outcome = draw_labels(random, q, groups, correlation, 1)[0]
-        errors[i] = np.abs(np.bincount(bins, weights=outcome, minlength=N_BINS) - expected).sum()
+        errors[i] = np.abs(
+            np.bincount(bins, weights=outcome, minlength=N_ERROR_BINS) - expected
+        ).sum()
     return errors / len(q)

@@ -50,7 +50,7 @@ def methods_text(evaluation: Evaluation) -> str:
 def _on_data(evaluation: Evaluation) -> list[str]:
     """Return sentences on rows, outcome and predictors."""
     c, settings = evaluation.comparison, evaluation.settings
-    predictions, target = c.predictions, evaluation.source.target
+    predictions, target = c.predictions, evaluation.origin.target
     counts = np.bincount(predictions.codes, minlength=len(predictions.classes))
     names = [f"“{name}” in {n:,}" for name, n in zip(predictions.classes, counts, strict=True)]
     groups = ""
@@ -68,25 +68,25 @@ def _on_data(evaluation: Evaluation) -> list[str]:
 
 def _on_models(evaluation: Evaluation) -> list[str]:
     """Return sentences on splits, models and calibration."""
-    c, source, settings = evaluation.comparison, evaluation.source, evaluation.settings
-    sentences = [SPLITS[source.kind].format(n=c.predictions.n_folds)]
-    rivals = [source.in_sentence(method) for method in c.measures if method != c.method]
-    if source.is_trained_here:
+    c, origin, settings = evaluation.comparison, evaluation.origin, evaluation.settings
+    sentences = [SPLITS[origin.kind].format(n=c.predictions.n_folds)]
+    rivals = [origin.in_sentence(method) for method in c.measures if method != c.method]
+    if origin.is_trained_here:
         if c.predictions.groups is not None:
             sentences.append("Rows of one group were never on both sides of a split.")
         where = {"oob": "out-of-bag scores", "cv": "scores of inner folds"}
         where |= {"holdout": "a held-out part of the training rows"}
-        on = where.get(source.calibrate_on, source.calibrate_on)
+        on = where.get(origin.calibrate_on, origin.calibrate_on)
         is_raw = c.method == RAW
         map_of_scores = (
-            "not calibrated" if is_raw else f"calibrated by {source.names[c.method]} on {on}"
+            "not calibrated" if is_raw else f"calibrated by {origin.names[c.method]} on {on}"
         )
         sentences.append(
-            f"The model was a {source.noun}, {map_of_scores} (seed {settings['random_state']})."
+            f"The model was a {origin.noun}, {map_of_scores} (seed {settings['random_state']})."
         )
     if rivals:
         sentence = (
-            f"{source.in_sentence(c.method)} was compared with {listed(rivals, 10, str)} on the "
+            f"{origin.in_sentence(c.method)} was compared with {listed(rivals, 10, str)} on the "
             f"same rows, and chosen on them: it has {c.rule}"
         )
         sentences.append(as_sentence(sentence))
@@ -158,7 +158,7 @@ def _on_performance(evaluation: Evaluation) -> list[str]:
         level = f"level {CALIBRATION_TEST_LEVEL:.0%}"
         sentences.append(f"Tests {verb} calibration (p {p}; {level}).")
     sentences += [_threshold(evaluation)] if evaluation.thresholds is not None else []
-    sentences += [decisions(c, evaluation.source.names[c.method])] if c.costs is not None else []
+    sentences += [decisions(c, evaluation.origin.names[c.method])] if c.costs is not None else []
     if evaluation.subgroups is not None:
         by_column = sentences_by_column(evaluation.subgroups)
         sentences += [f"By {column}: {text}" for column, text in by_column.items()]

@@ -136,13 +136,13 @@ def render_page(template: str, command: str, **variables: Any) -> str:
 def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
     """Return the page; see `Evaluation.to_html`."""
     needed("matplotlib", "pages")
-    comparison, source, frame = evaluation.comparison, evaluation.source, evaluation.methods
-    predictions, names = comparison.predictions, dict(source.names)
+    comparison, origin, frame = evaluation.comparison, evaluation.origin, evaluation.methods
+    predictions, names = comparison.predictions, dict(origin.names)
     is_binary, best = predictions.positive is not None, names[comparison.method]
-    methods = shown_methods(comparison, source)
+    methods = shown_methods(comparison, origin)
     colours = zip(methods, ("blue", "orange", "green", "pink"), strict=False)
     errors = {
-        (source.in_sentence(m), colour): numbers.points(comparison.measures[m].calibration_error)
+        (origin.in_sentence(m), colour): numbers.points(comparison.measures[m].calibration_error)
         for m, colour in colours
     }
     costs, thresholds, levels = comparison.costs, evaluation.thresholds, evaluation.levels
@@ -185,7 +185,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             ],
         ),
         classes=table(evaluation.classes, CLASSES, evaluation.classes.index),
-        class_diagrams={} if is_binary else figures.classes(comparison, evaluation.source),
+        class_diagrams={} if is_binary else figures.classes(comparison, evaluation.origin),
         costs=None if costs is None else _costs_table(evaluation),
         subgroups=[] if evaluation.subgroups is None else _subgroups(evaluation),
         sections=[(section, *_rendered(section)) for section in evaluation.sections],
@@ -212,7 +212,7 @@ def _distances_sentence(measures: Any) -> str | None:
 
 def _differences(evaluation: Evaluation) -> pd.DataFrame:
     """Return how much each other method's loss differs from the recommended one's, as text."""
-    against, names = evaluation.comparison.against, evaluation.source.names
+    against, names = evaluation.comparison.against, evaluation.origin.names
     rows = []
     for gap in against.values():
         sign = "+" if gap.mean > 0 else "−" if gap.mean < 0 else ""
@@ -225,7 +225,7 @@ def _differences(evaluation: Evaluation) -> pd.DataFrame:
 
 def _costs_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the costs of decisions by each method and of constant decisions, as text."""
-    costs, names = evaluation.comparison.costs, evaluation.source.names
+    costs, names = evaluation.comparison.costs, evaluation.origin.names
     assert costs is not None
     means = {names[method]: cost for method, cost in costs.mean.items()}
     constants = zip(costs.matrix.decisions, costs.of_constants, strict=True)

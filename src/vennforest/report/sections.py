@@ -14,6 +14,7 @@ from scipy.stats import ks_2samp
 from vennforest._messages import as_sentence, listed
 from vennforest._validation import FloatArray, InputError
 from vennforest.decisions import threshold_for
+from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
 from vennforest.metrics.intervals import share_interval
 from vennforest.report import numbers
@@ -63,6 +64,12 @@ GRADES_OF_GROUPS = (
 as_list = partial(listed, n=5, to_text=str)
 
 
+PROMISES: dict[str, Promise] = {
+    "sensitivity": "recall", "specificity": "specificity", "precision": "precision"
+}  # fmt: skip
+"""Quantities that can be promised, as options and pages call them, and as `threshold_for` does."""
+
+
 def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
     """Return the section on a threshold for each target: sensitivity, specificity, precision."""
     predictions, j, groups = c.predictions, c.predictions.positive, c.predictions.groups
@@ -77,7 +84,7 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
     ]
     rows: dict[str, dict[str, float]] = {}
     for name, target in targets.items():
-        promise: dict[str, Any] = {"recall" if name == "sensitivity" else name: target}
+        promise: dict[str, Any] = {PROMISES[name]: target}
         safe, *ends = (
             threshold_for(p, y, **promise, delta=delta, groups=groups, pos_label=True)
             for delta in (0.05, 0.025, 0.975)
@@ -260,7 +267,7 @@ def with_updates(evaluation: Evaluation, is_asked: bool = False) -> Evaluation:
     is_there = any(section.anchor == "updates" for section in evaluation.sections)
     if is_there or not (is_asked or is_off) or len(predictions.classes) > MAX_UPDATED_CLASSES:
         return evaluation
-    is_model = evaluation.source.kind == "model"
+    is_model = evaluation.origin.kind == "model"
     method = [*predictions.estimates][-1] if is_model else comparison.method
     prior = settings.get("prior")
     shares = None if prior is None else np.array([*prior.values()])

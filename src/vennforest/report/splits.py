@@ -156,7 +156,7 @@ def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray 
     return encode_groups(np.unique(names.astype(str), return_inverse=True)[1], np.empty(n))
 
 
-def moments(column: Any, name: str) -> NDArray[Any]:
+def read_times(column: Any, name: str) -> NDArray[Any]:
     """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
     cells = CellColumn(pd.Series(column), name)
     kind, date_format = cells.infer()
@@ -172,15 +172,15 @@ def moments(column: Any, name: str) -> NDArray[Any]:
 def dates_in(column: Any, name: str) -> NDArray[Any] | None:
     """Return the dates of a column (n,), None for a column of anything else."""
     try:
-        values = moments(column, name)
+        values = read_times(column, name)
     except InputError:
         return None
     return None if values.dtype.kind != "M" or np.isnat(values).all() else values
 
 
 def times(column: Any, name: str) -> FloatArray:
-    """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
-    return times_as_numbers(moments(column, name))
+    """Return the times of a column (n,) as numbers, NaN where missing: see `read_times`."""
+    return times_as_numbers(read_times(column, name))
 
 
 def without_single_rows(

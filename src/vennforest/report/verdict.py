@@ -17,7 +17,7 @@ from vennforest.report.measures import RAW
 from vennforest.report.numbers import area, points, rounded_up, rows
 from vennforest.report.section import Section
 from vennforest.report.words import (
-    Source,
+    Origin,
     amounts_of_costs,
     base_rate,
     beside_raw,
@@ -91,7 +91,7 @@ class Verdict:
 
 
 def judge(
-    comparison: Comparison, source: Source, levels: pd.DataFrame, sections: Iterable[Section] = ()
+    comparison: Comparison, origin: Origin, levels: pd.DataFrame, sections: Iterable[Section] = ()
 ) -> Verdict:
     """Return the verdict on a comparison and on the findings of sections.
 
@@ -99,7 +99,7 @@ def judge(
     """
     findings = [section.finding for section in sections if section.finding]
     choice = next((section.choice for section in sections if section.choice), "")
-    advice = advise(Case(comparison, source, findings, choice))
+    advice = advise(Case(comparison, origin, findings, choice))
     sentence = advice.sentence
     if advice.action in ("use", "recalibrate"):
         sentence = " ".join([sentence, *(s.advice for s in sections if s.advice)])
@@ -108,11 +108,11 @@ def judge(
         advice.action,
         sentence,
         comparison.method,
-        reasons(comparison, source),
+        reasons(comparison, origin),
         key_figures(comparison),
         finding(comparison, levels),
         advice.column,
-        on_folds=bool(advice.action == "recalibrate" and source.is_trained_here and is_off),
+        on_folds=bool(advice.action == "recalibrate" and origin.is_trained_here and is_off),
     )
 
 
@@ -125,14 +125,14 @@ class Case:
     """
 
     comparison: Comparison
-    source: Source
+    origin: Origin
     findings: Sequence[str] = ()
     choice: str = ""
 
     @property
     def name(self) -> str:
         """Title of the recommended method."""
-        return self.source.names[self.comparison.method]
+        return self.origin.names[self.comparison.method]
 
     @cached_property
     def judgement(self) -> str:
@@ -156,7 +156,7 @@ class Case:
         elif self.judgement == "by chance":
             clause += f", more than {limit}, but tests take it for chance"
         clauses = [self.impossible, clause]
-        if self.source.is_trained_here:
+        if self.origin.is_trained_here:
             clauses += line_findings(self.comparison)
         return "; ".join(filter(None, clauses))
 
@@ -182,13 +182,13 @@ def rows_needed(n: int, effect: Difference) -> str:
 
 def _look_first(case: Case) -> Advice | None:
     """Return the advice to check first what makes every number wrong: the rows, or a column."""
-    source = case.source
-    if source.trained_on_rows:
+    origin = case.origin
+    if origin.trained_on_rows:
         return Advice("check", "Test the model on other rows first: it was trained on these.")
-    column_of = {reason: column for column, reason in reversed(list(source.suspects.items()))}
+    column_of = {reason: column for column, reason in reversed(list(origin.suspects.items()))}
     if leak := column_of.get("leak"):
         sentence = (
-            f"Check the column “{leak}” first: alone it predicts “{source.target}” almost without "
+            f"Check the column “{leak}” first: alone it predicts “{origin.target}” almost without "
             "error. If it was recorded after the outcome, leave it out."
         )
         return Advice("check", sentence, leak)
@@ -231,7 +231,7 @@ def _miscalibration(case: Case) -> Advice | None:
     Models that were trained here are already calibrated by the best method.
     """
     is_off, best = case.judgement == "off", f"even with {case.name}, the best method"
-    if not case.source.is_trained_here:
+    if not case.origin.is_trained_here:
         clauses = [case.error] * bool(is_off or case.impossible) + case.clauses
         remedy = f" Tests choose: {TITLES[case.choice].lower()}." if case.choice else ""
         if not clauses:
@@ -239,7 +239,7 @@ def _miscalibration(case: Case) -> Advice | None:
         if case.choice == "keep" and clauses == case.clauses:
             return Advice("check", f"Look at these parts before use: {'; '.join(clauses)}.{remedy}")
         return Advice("recalibrate", f"Recalibrate before use: {'; '.join(clauses)}.{remedy}")
-    if is_off and case.source.calibrate_on == "oob" and case.comparison.best.overconfidence < 0:
+    if is_off and case.origin.calibrate_on == "oob" and case.comparison.best.overconfidence < 0:
         return Advice(
             "recalibrate",
             f"Calibrate on folds, or train more trees: even {case.name}, the best method out of "
@@ -317,11 +317,11 @@ def _power(case: Case) -> Advice | None:
 
 def _use(case: Case) -> Advice:
     """Return the advice to use the probabilities, for which no other rule applies."""
-    c, source, name = case.comparison, case.source, case.name
-    if not source.is_trained_here:
+    c, origin, name = case.comparison, case.origin, case.name
+    if not origin.is_trained_here:
         subject = f"the probabilities of {name}" if len(c.measures) > 1 else "these probabilities"
         return Advice("use", f"Use {subject} as they are: {case.error}.")
-    raw, raw_name = c.measures.get(RAW, c.best), source.in_sentence(RAW)
+    raw, raw_name = c.measures.get(RAW, c.best), origin.in_sentence(RAW)
     if c.method == RAW:
         return Advice("use", f"Use {raw_name} as it is: {case.error}.")
     if raw.exceeds(c.tolerance):
@@ -331,5 +331,5 @@ def _use(case: Case) -> Advice:
             f"off on average; calibrated, {case.error.removeprefix('on average ')}.",
         )
     return Advice(
-        "use", f"Use the {source.noun} with {name}: {case.error}. {beside_raw(c, source)}"
+        "use", f"Use the {origin.noun} with {name}: {case.error}. {beside_raw(c, origin)}"
     )

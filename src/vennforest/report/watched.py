@@ -23,7 +23,7 @@ from vennforest.report.evaluation import for_json
 from vennforest.report.splits import dates_in
 
 ColumnArrays = dict[str, NDArray[Any]]
-"""ColumnArrays (n,) of a table by name."""
+"""Columns (n,) of a table by name."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ MAX_RATIO = 0.1
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """Origin of the predictions, and the terms that the page uses.
 
     ``kind`` is cross-validation, folds in order of time, a model of the other sites for each site,
@@ -89,11 +89,11 @@ def _estimate(estimate: IntervalEstimate) -> str:
     return f"{value} (95% interval {low} to {high})"
 
 
-def beside_raw(c: Comparison, source: Source) -> str:
+def beside_raw(c: Comparison, origin: Origin) -> str:
     """Return a sentence that compares the raw model, if it is tolerable, with the recommended."""
     if RAW not in c.against:
         return ""
-    raw, name = c.measures[RAW], f"The raw {source.noun}"
+    raw, name = c.measures[RAW], f"The raw {origin.noun}"
     if raw.impossible:
         return f"{name} gave probability 0 to what happened in {rows(raw.impossible)}."
     gap = c.against[RAW]
@@ -122,19 +122,19 @@ def amounts_of_costs(c: Comparison) -> list[str]:
     return amounts([c.costs.mean[c.method], float(c.costs.of_constants.min()), *ends], saved.mean)
 
 
-def reasons(c: Comparison, source: Source) -> dict[str, str]:
+def reasons(c: Comparison, origin: Origin) -> dict[str, str]:
     """Return the reasons for the advice, by heading."""
-    name = source.names[c.method]
+    name = origin.names[c.method]
     texts = {
-        f"How well it predicts “{source.target}”": ranking(c),
+        f"How well it predicts “{origin.target}”": ranking(c),
         f"How accurate the probabilities of {name} are": calibration(c, c.method),
     }
     if RAW in c.measures and c.method != RAW:
-        texts[f"How accurate those of {source.in_sentence(RAW)} are"] = calibration(c, RAW)
+        texts[f"How accurate those of {origin.in_sentence(RAW)} are"] = calibration(c, RAW)
     if c.costs is not None:
         texts["What its decisions cost"] = decisions(c, name)
     if c.against:
-        texts[f"Why {name}"] = recommendation(c, source)
+        texts[f"Why {name}"] = recommendation(c, origin)
     if c.predictions.positive is not None:
         texts["How many rows narrow intervals take"] = sample_size(c)
     if c.event().confidence is not None:
@@ -217,17 +217,17 @@ def decisions(c: Comparison, name: str) -> str:
     )
 
 
-def recommendation(c: Comparison, source: Source) -> str:
+def recommendation(c: Comparison, origin: Origin) -> str:
     """Return sentences on why the method is recommended, and which others differ from it."""
-    name = source.names[c.method]
+    name = origin.names[c.method]
     sentences = [f"It has {c.rule}."]
     if not c.auc.above_chance:
         sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
-    for method in shown_methods(c, source)[1:]:
+    for method in shown_methods(c, origin)[1:]:
         gap = c.against[method]
         sentences.append(
             f"Its {gap.loss} is {lower_or_higher(gap.mean)} than that of "
-            f"{source.in_sentence(method)} by {with_margin(gap.mean, gap.margin)} (95% interval)"
+            f"{origin.in_sentence(method)} by {with_margin(gap.mean, gap.margin)} (95% interval)"
             f"{'' if gap.clear else ', within chance'}."
         )
     if not any(gap.clear and gap.mean < 0 for gap in c.against.values()):
@@ -326,7 +326,7 @@ def finding(c: Comparison, levels: pd.DataFrame) -> str:
     )
 
 
-def shown_methods(c: Comparison, source: Source) -> list[str]:
+def shown_methods(c: Comparison, origin: Origin) -> list[str]:
     """Return the methods of the first picture, the recommended one first."""
-    methods = [c.method, *(c.measures if source.kind == "given" else [RAW])]
+    methods = [c.method, *(c.measures if origin.kind == "given" else [RAW])]
     return [m for m in dict.fromkeys(methods) if m in c.measures][:MAX_SHOWN_METHODS]

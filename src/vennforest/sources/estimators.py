@@ -137,7 +137,7 @@ def _is_of_sklearn(estimator: Any) -> bool:
 
 
 def transformed(X: Any, step: Any) -> Any:
-    """Return what a step of a pipeline makes of rows."""
+    """Return the rows X as a fitted transformer, a step of a pipeline, returns them."""
     return X if step in (None, "passthrough") else step.transform(in_double(X, step))
 
 

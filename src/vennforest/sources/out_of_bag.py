@@ -112,7 +112,7 @@ def _check_estimator(estimator: Any) -> None:
 
 
 def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
-    """Return the fitted model, and the rows as its ensemble was trained on them."""
+    """Return the fitted model, and the rows that its ensemble, the last step, was trained on."""
     if isinstance(estimator, FrozenEstimator):
         inner = without_frozen(estimator)
         check_is_fitted(split_pipeline(inner)[1])

@@ -14,7 +14,7 @@ from vennforest._jit import kernel
 
 HashArray = NDArray[np.uint64]
 
-MAX_SKETCHED_ROWS, MIN_DISTINCT_SHARE = 256, 0.95
+MAX_SKETCHED_ROWS, MIN_SHARE_OF_DISTINCT_ROWS = 256, 0.95
 """Hashes in a sketch of rows, and share of distinct rows below which there is none."""
 
 MIN_COMPARED_ROWS = 5
@@ -192,7 +192,7 @@ def count_equal_pairs(hashes: HashArray) -> float:
 def sketch_rows(hashes: HashArray) -> HashArray:
     """Return the smallest hashes, by which rows are recognised; none where many rows are equal."""
     distinct = np.unique(hashes)
-    is_useful = len(distinct) >= MIN_DISTINCT_SHARE * len(hashes)
+    is_useful = len(distinct) >= MIN_SHARE_OF_DISTINCT_ROWS * len(hashes)
     return distinct[: MAX_SKETCHED_ROWS if is_useful else 0].copy()
 
 

@@ -152,7 +152,10 @@ def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
 
 
 def at_most_groups(n_folds: int, groups: Any, tell: Callable[[str], Any]) -> int:
-    """Return the number of folds, at most that of groups (n,); ``tell`` is called if it is less."""
+    """Return the number of folds, limited to the number of distinct ``groups`` (n,).
+
+    If that is below ``n_folds``, ``tell`` is called with a sentence that says so.
+    """
     n_groups = len(np.unique(groups))
     if n_groups < 2:
         raise InputError(

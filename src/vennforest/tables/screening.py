@@ -26,7 +26,7 @@ MIN_EXPECTED_TIES = 10
 """Pairs of equal cells that chance would leave, from which on numbers that all differ name the
 rows: independent draws from their range all differ once in e¹⁰ = 22,000 tables."""
 
-MIN_DISTINCT_SHARE = 0.95
+MIN_SHARE_OF_DISTINCT_CELLS = 0.95
 """Share of distinct cells from which on text names the row."""
 
 MIN_WORDS_OF_PROSE = 8
@@ -133,7 +133,7 @@ def _identifies(cells: pd.Series[Any], name: str) -> str | None:
         is_unlikely = expected_ties >= MIN_EXPECTED_TIES
         return "a different number in every row" if is_unlikely or ID.search(name) else None
     sample = _sample(cells)
-    if not sample or cells.nunique() < MIN_DISTINCT_SHARE * len(cells):
+    if not sample or cells.nunique() < MIN_SHARE_OF_DISTINCT_CELLS * len(cells):
         return None
     is_prose = np.median([len(text.split()) for text in sample]) >= MIN_WORDS_OF_PROSE
     is_quantity = _mostly_match(LIKE_NUMBER, sample) or _mostly_match(LIKE_DATE, sample)

@@ -30,7 +30,7 @@ from vennforest.validation.segment_kernels import segment_sums
 if TYPE_CHECKING:
     import pandas as pd
 
-N_BINS, MAX_LEVELS = 5, 20
+N_SEGMENT_BINS, MAX_LEVELS = 5, 20
 """Bins of like size of a number; frequent values of a column that are levels of their own."""
 
 MAX_CROSSED_COLUMNS, DRAWS_AT_ONCE = 20, 20
@@ -180,9 +180,9 @@ def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
     digits = partial(plain_number, digits=3 if name == PREDICTED else 6)
     if name == PREDICTED:
         texts = numbers.map(digits)
-    if is_number and numbers.nunique() > 2 * N_BINS:
+    if is_number and numbers.nunique() > 2 * N_SEGMENT_BINS:
         values = numbers[~missing].to_numpy(np.float64)
-        bins = bin_codes(values, N_BINS, "quantile")
+        bins = bin_codes(values, N_SEGMENT_BINS, "quantile")
         for i in np.unique(bins):
             low, high = digits(values[bins == i].min()), digits(values[bins == i].max())
             range_text = f" = {low}" if low == high else f" {low} to {high}"

@@ -52,7 +52,7 @@ MIN_ROWS_FOR_SPLINE = 30
 """Rows of the rarer class from which on a curve of the log-odds is tested."""
 
 UPDATE_KNOT_QUANTILES = (0.05, 0.35, 0.65, 0.95)
-N_FOLDS, N_FOLDS_OF_MANY, MANY_ROWS = 10, 3, 20_000
+N_UPDATE_FOLDS, N_UPDATE_FOLDS_OF_MANY, MANY_ROWS = 10, 3, 20_000
 """Folds, and those from so many rows on."""
 
 N_COEFFICIENTS = {"keep": 0, "intercept": 1, "slope": 2}
@@ -334,7 +334,7 @@ class UpdateRows:
         """Return stratified folds, of whole groups where there are any."""
         n_units = len(self.codes) if self.groups is None else int(self.groups.max()) + 1
         splitter = StratifiedKFold if self.groups is None else StratifiedGroupKFold
-        n_folds = N_FOLDS if len(self.codes) < MANY_ROWS else N_FOLDS_OF_MANY
+        n_folds = N_UPDATE_FOLDS if len(self.codes) < MANY_ROWS else N_UPDATE_FOLDS_OF_MANY
         folds = splitter(min(n_folds, n_units), shuffle=True, random_state=random_state)
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # of a rare class
             return list(folds.split(self.p, self.codes, self.groups))
