@@ -199,7 +199,7 @@ class ScoreCounts:
             )
         weights = _padded(counts.weights, len(labels))[:, order]
         counts = cls(labels, counts.scores, weights, counts.error)
-        return counts.moved_to(_in_class_order(counts, score, on))
+        return counts.moved_to(_scores_in_class_order(counts, score, on))
 
     def check(self) -> ScoreCounts:
         """Return these counts, sorted; refuse scores, weights and shapes that are no counts."""
@@ -430,7 +430,7 @@ def _padded(weights: FloatArray, k: int) -> FloatArray:
     return np.pad(weights, ((0, 0), (0, k - weights.shape[1])))
 
 
-def _in_class_order(counts: ScoreCounts, score: ScoreNames, on: On) -> FloatArray:
+def _scores_in_class_order(counts: ScoreCounts, score: ScoreNames, on: On) -> FloatArray:
     """Return the scores (m,) or (m, k) of counts with their columns in the order of the classes.
 
     They were read in the order of ``score``. A single column of the first of two classes becomes

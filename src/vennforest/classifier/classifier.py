@@ -50,7 +50,7 @@ from vennforest.sources.checks import check_class_examples
 from vennforest.sources.estimators import trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
-Fitted = TypeVar("Fitted")
+PerFold = TypeVar("PerFold")
 
 BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001
 """Of the map from a blend of two classes to the probability: it is calibrated already, so that the
@@ -556,7 +556,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         return np.asarray(np.mean([m.feature_importances_ for m in self.estimators_], axis=0))
 
 
-def _only(name: str, values: list[Fitted]) -> Fitted:
+def _only(name: str, values: list[PerFold]) -> PerFold:
     """Return the only estimator or calibrator; raise an AttributeError where there are several."""
     if len(values) != 1:
         raise AttributeError(f"with one {name} per fold there is {name}s_, not {name}_")

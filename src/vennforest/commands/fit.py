@@ -36,7 +36,7 @@ def run_fit(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
     with progress_bar("Training"):
-        table, groups = _read_rows(options)
+        table, groups = _labelled_table(options)
         notes, y = table.notes, table.y
         model = _fit(options, table, groups)
         columns = table_columns(model)
@@ -75,7 +75,7 @@ def run_fit(options: Fit) -> None:
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _read_rows(options: Fit) -> tuple[LabelledTable, IntArray | None]:
+def _labelled_table(options: Fit) -> tuple[LabelledTable, IntArray | None]:
     """Return the table, and the code of each row's group, if there are groups."""
     types = {} if options.types is None else read_types(options.types)
     as_text, missing = [*texts_of(types), options.target], names_in(options.missing)

@@ -45,7 +45,7 @@ def run_report(options: Report) -> None:
         raise InputError("name a file or an example with --example, and not both")
     failures = check_page_options(options)
     types = {} if options.types is None else read_types(options.types)
-    frame, name, target = _read_rows(options, texts_of(types))
+    frame, name, target = _table_or_example(options, texts_of(types))
     site = options.groups if options.validation == "by-group" else options.validation
     if options.validation == "by-group" and site is None:
         raise InputError("--validation by-group must be used with --groups, got none")
@@ -84,7 +84,7 @@ def run_report(options: Report) -> None:
     fail(evaluation, failures)
 
 
-def _read_rows(options: Report, as_text: list[str]) -> tuple[pd.DataFrame, str, str]:
+def _table_or_example(options: Report, as_text: list[str]) -> tuple[pd.DataFrame, str, str]:
     """Return the table or example, its name, and the column to predict."""
     if options.data is None:
         frame, usual_target = load_example(str(options.example))

@@ -44,7 +44,7 @@ def run_watch(options: Watch) -> None:
         raise InputError(f"--fail-on must be alarm, got {options.fail_on!r}")
     model, header = _read_model(options)
     is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)
-    _check_options(options, model, is_calibrator)
+    _check_options_of_model(options, model, is_calibrator)
     notes: list[str] = []
     with progress_bar("Watching"):
         table, times = _ordered_rows(options, getattr(model, "model", model), notes)
@@ -85,7 +85,7 @@ def _read_model(options: Watch) -> tuple[Any, dict[str, str]]:
     return None, {"calibrator_json": path.read_text(encoding="utf-8", errors="replace")}
 
 
-def _check_options(options: Watch, model: Any, is_calibrator: bool) -> None:
+def _check_options_of_model(options: Watch, model: Any, is_calibrator: bool) -> None:
     """Raise an error for options that a calibrator, a model or a monitor that began cannot have."""
     if options.reference is not None and (is_calibrator or options.target is not None):
         raise InputError("--reference is for a model without --target: leave one of them out")
