@@ -116,16 +116,16 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class PerGroup(Generic[Fitted]):
-    """What was fitted to all examples, and to those of each large group: calibrators, or curves.
+    """A calibrator, or curves, fitted to all examples, and one for each large group.
 
     Parameters
     ----------
     overall : object
-        What was fitted to all examples, used for small and for unseen groups.
+        Calibrator, or curves, fitted to all examples, used for small and for unseen groups.
     codes : ndarray of shape (n_large,)
         Codes of the large groups, increasing.
     of_group : list
-        What was fitted to the examples of each large group.
+        The calibrator, or curves, of each large group, fitted to its examples.
     examples : list of ndarray
         Increasing indices of each large group's examples.
     """
@@ -139,10 +139,10 @@ class PerGroup(Generic[Fitted]):
     def fit(
         cls, fit_examples: Callable[[IntArray | None], Fitted], codes: IntArray | None
     ) -> PerGroup[Fitted]:
-        """Call ``fit_examples`` for all examples, and for those of each large group.
+        """Fit a calibrator, or curves, to all examples, and to those of each large group.
 
-        It takes the indices of examples, or None for all. ``codes`` (n,) are the groups of the
-        examples, None without groups.
+        ``fit_examples`` takes the indices of examples, or None for all. ``codes`` (n,) are the
+        groups of the examples, None without groups.
 
         The new object counts when the size of a group is compared with the minimum. So the
         partition of all n + 1 objects does not depend on which of them is the new one, as the
@@ -156,7 +156,7 @@ class PerGroup(Generic[Fitted]):
     def parts(
         self, codes: IntArray | None, n: int
     ) -> Iterator[tuple[IntArray | slice, Fitted, IntArray | None]]:
-        """Yield sets of rows with what was fitted for them and the indices of its examples.
+        """Yield sets of rows with their calibrator, or curves, and the indices of its examples.
 
         ``codes`` (n,) are the groups of n rows. Indices are None where all examples were used.
         """

@@ -233,10 +233,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Set the attributes that predictions need."""
 
     def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        """Store what bounds without an example need, which are the examples' scores and codes (n,).
-
-        Calibrators without bounds store nothing.
-        """
+        """Store the scores, codes and weights of n examples, if bounds can leave one out."""
 
     def _without_examples(self) -> Self:
         """Return a copy with the same predictions that forgets the calibration examples."""

@@ -133,10 +133,7 @@ def with_minus_infinity(z: FloatArray) -> FloatArray:
 
 
 def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
-    """Warn if the logit of an example's own class is minus infinity.
-
-    Logits ``z`` and the weights of examples of each class are (n, k).
-    """
+    """Warn if the logit in ``z`` (n, k) of a class with a weight in its row is minus infinity."""
     n = int((weights[z == -np.inf] > 0).sum()) if z.min() == -np.inf else 0
     if n:
         warn(

@@ -176,7 +176,7 @@ def scores_of_rows(
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)
     for fold in folds:
-        # The calibrator of a fold gives the bounds, and without a point calibrator all else.
+        # A fold's calibrator gives the bounds and, without a point calibrator, the probabilities.
         for_bounds = fold.score_for_bounds(X) if bounds or not has_point else (None, None)
         for_calibrators, left_out = for_bounds
         # Where no example is left out, these scores are by the whole model.
@@ -213,8 +213,8 @@ def predict_scores(
             fitted.folds, fitted.fold_calibrators, scored, strict=True
         )
     ]
-    bounds = [fold.bounds for fold in predictions if fold.bounds is not None]
-    p = combine_probabilities(fitted, bounds, [fold.p for fold in predictions])
+    bounds = [part.bounds for part in predictions if part.bounds is not None]
+    p = combine_probabilities(fitted, bounds, [part.p for part in predictions])
     bounds, p = apply_prior(fitted.shift, bounds, p)
     if len(bounds) == 1 and fitted.point_calibrators is None:
         # Bounds contain the probability that they are merged to; shifted, up to rounding.

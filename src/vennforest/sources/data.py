@@ -109,10 +109,10 @@ class Fold:
 class OutOfBagFold(Fold):
     """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
 
-    ``members.ensemble`` is the last step of ``model``, whose members score rows alone or without
-    those that saw an example. ``membership`` tells which examples are out of bag for which member;
-    ``seed`` draws examples for new objects. ``variance`` is that between the members' scores s of a
-    row, over s (1 - s).
+    ``members.ensemble`` is the last step of ``model``: it scores rows by all its members, or by
+    those that did not see an example. ``membership`` tells which examples are out of bag for which
+    member; ``seed`` draws examples for new objects. ``variance`` is that between the members'
+    scores s of a row, over s (1 - s).
     """
 
     members: Members
