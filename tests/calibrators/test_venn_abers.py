@@ -124,11 +124,15 @@ def test_large_sets_agree_with_refits(shape, n, weighted):
 def test_scores_put_together_have_the_bounds_of_all_scores(rng, shape, weighted, monkeypatch):
     for n in rng.integers(10, 400, 20):
         scores, p = SHAPES[shape](rng, n)
+        scores, p = np.repeat(scores, 2), np.repeat(p, 2)
+        n = len(scores)
         y = (rng.random(n) < p).astype(int)
-        weight = rng.choice([1, 2, 0.5, 3.0, 0.1], n) if weighted else None
+        weight = rng.choice([1, 2, 0.5, 3.0, 0.1], n) if weighted else rng.integers(1, 100, n)
         new = np.concatenate([scores, np.nextafter(scores, np.inf), rng.random(50)])
         left_out = np.append(np.arange(2 * n) % n, np.full(50, -1))
-        expected = fitted(scores, y, weight)
+        expected = [
+            (rows, bounds_of(fitted(scores, y, weight), new, rows)) for rows in (None, left_out)
+        ]
         with monkeypatch.context() as constants:
             constants.setattr(venn_abers, "MAX_TABLE_SCORES", 8)
             constants.setattr(venn_abers, "N_SPREAD_SCORES", 4)
@@ -138,8 +142,7 @@ def test_scores_put_together_have_the_bounds_of_all_scores(rng, shape, weighted,
             assert table.condensed() is table
             assert_allclose(table.weights.sum(axis=0), model.weights_[0].sum(axis=0))
             tolerance = TOLERANCE if weighted else 0
-            for rows in (None, left_out):
-                bounds = bounds_of(expected, new, rows)
+            for rows, bounds in expected:
                 assert_allclose(bounds_of(model, new, rows), bounds, rtol=0, atol=tolerance)
         if shape == "useless" and n > 200:
             assert len(table.x) < n / 2
