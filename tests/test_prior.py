@@ -443,3 +443,14 @@ def test_nearly_certain_probabilities_have_a_given_mean(n):
         means = rng.dirichlet([1, 1, 1])
         shifted = shift_probabilities(p, factors_for_means(p, means))
         assert_allclose(shifted.mean(axis=0), means, rtol=0, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_mean_out_of_reach_is_refused_in_one_sentence():
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        p = np.eye(3)[rng.integers(0, 3, 20)] * (1 - 1e-12) + 1e-12 / 3
+        p = np.where(rng.random((20, 1)) < 0.9, np.round(p), p)
+        p[:3] = np.eye(3)
+        with pytest.raises(ValueError, match="a shift of the log-odds can give these rows"):
+            factors_for_means(p / p.sum(axis=1, keepdims=True), np.array([1e-9, 0.5, 0.5 - 1e-9]))

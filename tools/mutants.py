@@ -71,7 +71,7 @@ FAULTS = [
         "powers = (logits - logits.smallest())",
     ),
     ("calibrators/venn.py", "(counts + 1) / total", "(counts + 2) / total"),
-    ("calibrators/venn_abers.py", "steps.b, last, last + 1]", "steps.b, last]"),
+    ("calibrators/venn_abers.py", "steps.a, steps.b, ends]", "steps.a, steps.b]"),
     ("calibrators/venn_abers_kernels.py", "right = max(right, k)", "right = min(right, k)"),
     (
         "calibrators/venn_abers_kernels.py",

@@ -233,7 +233,8 @@ def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
         raise InputError("mean must be of classes with a probability above 0 in some row")
     logs = log_factors_for_means(p, means, np.full(len(p), 1 / len(p)))
     factors = np.exp(logs - logs.max())
-    error = np.abs(shift_probabilities(p, factors).mean(axis=0) - means)
+    with np.errstate(invalid="ignore"):  # rows whose factors are all 0
+        error = np.abs(shift_probabilities(p, factors).mean(axis=0) - means)
     if not (error < np.minimum(1e-9, 1e-3 * means)).all():
         raise InputError(
             f"mean must be one that a shift of the log-odds can give these rows, got "
@@ -242,7 +243,7 @@ def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
     return np.asarray(factors)
 
 
-@np.errstate(under="ignore")
+@np.errstate(under="ignore", invalid="ignore", divide="ignore")
 def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the logarithms (k,), with mean 0, of the factors that give p (n, k) weighted means.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from support.exported import draw, of_logits, of_probabilities
 from vennforest import MatrixScaling, PlattScaling, PooledCalibration, VennAbers
@@ -123,6 +124,8 @@ def test_what_is_kept_and_what_is_not():
         to_json(Venn(np.rint).fit(scores, y))
     with pytest.raises(NotFittedError):
         to_json(VennAbers())
+    with pytest.raises(InputError, match=r"got LogisticRegression\(\): use vennforest\.save"):
+        to_json(LogisticRegression())
     assert isinstance(from_json(to_json(model)), VennAbers)
 
 

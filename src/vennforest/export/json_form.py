@@ -59,8 +59,13 @@ def to_json(
     Raises
     ------
     ValueError
-        If the calibrator has parts other than numbers and text, such as a user's function.
+        If it is no calibrator, or has parts other than numbers and text, such as a user's function.
     """
+    if not isinstance(calibrator, Calibrator):
+        raise InputError(
+            f"calibrator must be a calibrator of scores, got {shown(calibrator)}: use "
+            "vennforest.save for a model"
+        )
     check_is_fitted(calibrator, "classes_")
     kind, labels = _labels_in_json(calibrator.classes_)
     columns: dict[str, Any] = {}

@@ -38,9 +38,8 @@ def predict_by_others(
 ) -> dict[str, MethodEstimates]:
     """Return probabilities of new rows by calibrated classifiers, by name.
 
-    The first is ``model``, which was fitted
-    in ``seconds`` and has no name here, the last one their blend. A classifier that fails is taken
-    out, with a note; nothing without classifiers.
+    The first is ``model``, which was fitted in ``seconds`` and has no name here, the last one their
+    blend. A classifier that fails is taken out, with a note; nothing without classifiers.
     """
     if not classifiers:
         return {}

@@ -144,8 +144,12 @@ def evaluate(
     is_named = estimator is None or isinstance(estimator, str)
     classifier = named(estimator) if is_named else estimator
     if is_table:
-        columns: Any = {"types": types and dict(types), "missing": missing and list(missing)}
-        classifier = table_pipeline(classifier, random_state, **columns)
+        classifier = table_pipeline(
+            classifier,
+            random_state,
+            types=None if types is None else dict(types),
+            missing=None if missing is None else list(missing),
+        )
     # One method for the folds, whichever are compared: a method's numbers do not depend on others.
     model = CalibratedClassifier(classifier, n_jobs=n_jobs, random_state=random_state)
     remarks, names = list(notes), None if site is None else grade_names(site, "site")
