@@ -51,8 +51,8 @@ class Findings:
     """What a monitor finds in a table, of the rows that it counts: the page, and its JSON.
 
     ``counts`` are the rows of the table that were read, and what became of them. ``changes`` are
-    those of `Monitor.explain`, the strongest first, with the text of label and beginning, and
-    ``kinds`` those that explain an alarm. ``columns`` are compared before and after the change,
+    those of `Monitor.explain`, the strongest first, with the text of label, beginning and its
+    interval at .95, and ``kinds`` those that explain an alarm. ``columns`` are compared before and after the change,
     ``shifted`` beside ``reference``. ``classes`` and the sentence ``observed`` are of labels before
     and since an alarm. ``expected`` and ``over_time`` are expected measures of all rows and of each
     ``period``.
@@ -129,13 +129,14 @@ def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
         rows=monitor.n_seen_,
         unlabelled=monitor.n_unlabelled_,
         counts=_row_counts(monitor, before),
-        began_earlier=since < 0,
+        began_earlier=changes[0].since_high < before[0],
         kinds=sorted(strong | {changes[0].kind}) if is_alarm else [],
         changes=[
             {
                 **asdict(change),
                 "label": str(change.label),
                 "began": _when(monitor, change.since, change.since_time, new.times),
+                "interval": f"rows {change.since_low + 1:,} to {change.since_high + 1:,}",
             }
             for change in changes
         ],
