@@ -16,7 +16,9 @@ def draw_history(rng, n_blocks, of_labels):
     edges, padded = np.full((1, 14), np.finfo(float).max), np.zeros((1, 15))
     edges[0, : n_bins - 1], padded[0, :n_bins] = np.arange(1, n_bins), shares
     log_factors = np.zeros((1, n_bets, 30))
-    log_factors[0, :, : 2 * n_bins if of_labels else n_bins] = logs[:, : None if of_labels else n_bins]
+    log_factors[0, :, : 2 * n_bins if of_labels else n_bins] = logs[
+        :, : None if of_labels else n_bins
+    ]
     counts, times = np.zeros((n_blocks, 1, 30), np.int32), np.full(n_blocks, np.nan)
     return History(edges, padded, log_factors, counts, times), shares, logs
 

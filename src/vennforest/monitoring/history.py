@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import FloatArray, IntArray, check_array, check_number
+from vennforest._validation import FloatArray, check_array, check_number
 from vennforest.monitoring.bets import N_BET_BINS
 
 N_BLOCKS = 1024
@@ -72,7 +72,7 @@ class History:
         for i, is_of_labels in enumerate(of_labels):
             column = np.searchsorted(self.edges[i], scores[:, i], side="right")
             column = 2 * column + hits[:, i] if is_of_labels else column
-            np.add.at(self.counts, (blocks, i, column), 1)
+            np.add.at(self.counts[:, i], (blocks, column), 1)
         if times is not None:
             is_first = rows % self.width == 0
             self.times[blocks[is_first]] = times[is_first]
@@ -87,8 +87,9 @@ class History:
         self.width *= 2
 
     def date(self, i: int, of_labels: bool, n_bets: int) -> tuple[int, int, int, int]:
-        """Return the bet that explains a change of channel i best, its block, and the interval of
-        the block, all as indices.
+        """Return indices of the bet and block that date a change of channel i, and of an interval.
+
+        The block is the first after the change; the interval of blocks is at .95.
 
         From a block on, the log factors of a bet, less their mean given the reference, have sum E
         and variance V. With the bet's size reduced to a share t, the log-likelihood ratio is about
