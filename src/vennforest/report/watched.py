@@ -54,9 +54,9 @@ class Findings:
     ``counts`` are the rows of the table that were read, and what became of them. ``changes`` are
     those of `Monitor.explain`, the strongest first, with the text of label, beginning and its
     interval at .95, and ``kinds`` those that explain an alarm. ``columns`` are compared before and
-    after the change, ``shifted`` beside ``reference``. ``classes`` and the sentence ``observed`` are of labels before
-    and since an alarm. ``expected`` and ``over_time`` are expected measures of all rows and of each
-    ``period``.
+    after the change, ``shifted`` beside ``reference``. ``classes`` and the sentence ``observed``
+    are of labels before and since an alarm. ``expected`` and ``over_time`` are expected measures
+    of all rows and of each ``period``.
     """
 
     alarm: bool
