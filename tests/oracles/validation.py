@@ -26,10 +26,9 @@ def holm(p_values):
 
 
 def stability_index(counts, others):
-    """Σ (a - b) log(a / b), with half a row more in every cell where one is empty."""
-    extra = 0.5 if min(*counts, *others) == 0 else 0
-    first = [(c + extra) / sum(x + extra for x in counts) for c in counts]
-    second = [(c + extra) / sum(x + extra for x in others) for c in others]
+    """Σ (a - b) log(a / b) over shares of 0.0001 or more."""
+    first = [max(c / sum(counts), 1e-4) for c in counts]
+    second = [max(c / sum(others), 1e-4) for c in others]
     return sum((a - b) * log(a / b) for a, b in zip(first, second, strict=True))
 
 

@@ -127,6 +127,15 @@ def test_stability_of_few_rows_is_exact():
     assert shift.pvalue == 1e-4 and shift.psi > shift.high
 
 
+def test_a_new_grade_counts_the_same_in_a_small_and_a_large_table():
+    indices = [
+        population_stability(np.repeat([*"ABC"], [50 * m, 48 * m, 2 * m]), {"A": 0.5, "B": 0.5}).psi
+        for m in (1, 10, 1000)
+    ]
+    expected = (0.02 - 1e-4) * np.log(0.02 / 1e-4) - 0.02 * np.log(0.96)
+    assert indices == pytest.approx([expected] * 3)
+
+
 def test_grades_without_an_event_or_without_a_doubt():
     frame = grades([0] * 40, [0.0] * 20 + [1.0] * 20, ["A"] * 20 + ["B"] * 20)
     assert frame["observed"].tolist() == [0, 0] and frame["observed_low"].tolist() == [0, 0]

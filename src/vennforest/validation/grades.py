@@ -139,6 +139,10 @@ def grade_names(grade: Any, name: str = "grade") -> Any:
     return names
 
 
+SMALLEST_SHARE_OF_INDEX = 1e-4
+"""Share that replaces smaller ones in the stability index, whose logarithm needs one above 0."""
+
+
 class Stability(NamedTuple):
     """The population stability index, its p-value, and the index that chance exceeds in 5%."""
 
@@ -173,8 +177,8 @@ def population_stability(
     them: the p-value is exact for any counts of independent rows. In large samples
     n m / (n + m) PSI, or n PSI with shares, has a χ² distribution with one degree of freedom less
     than there are grades (Yurdakul & Naranjo 2020, Journal of Risk Model Validation 14(4)), so
-    limits such as 0.1 and 0.25 mean something else for every size. Where a grade has no row on one
-    side, ½ is added to every count.
+    limits such as 0.1 and 0.25 mean something else for every size. A share below 0.0001, such as
+    that of a grade without rows on one side, counts as 0.0001, whatever the number of rows.
 
     Examples
     --------
@@ -219,9 +223,8 @@ def population_stability(
 
 def _index(counts: Any, other_counts: Any) -> Any:
     """Return the population stability index of two arrays of counts (..., k)."""
-    is_empty = (np.minimum(counts, other_counts) == 0).any(axis=-1, keepdims=True)
     shares, reference = (
-        (values + 0.5 * is_empty) / (values + 0.5 * is_empty).sum(axis=-1, keepdims=True)
+        np.maximum(values / values.sum(axis=-1, keepdims=True), SMALLEST_SHARE_OF_INDEX)
         for values in (counts, other_counts)
     )
     return ((shares - reference) * np.log(shares / reference)).sum(axis=-1)
