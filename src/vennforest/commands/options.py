@@ -524,6 +524,9 @@ class Watch(TableOptions):
     time: Annotated[
         Text, column("Times at which labels became known.", default="the order of DATA")
     ] = None
+    ids: Annotated[
+        Text, column("Keys of rows: a row with a key that came before is left out.", "--id")
+    ] = None
     scores: ScoreColumns = None
     output: Page = Path("watch.html")
     keep: Annotated[
