@@ -112,7 +112,7 @@ def _check_options(options: Check) -> list[str]:
 def _check_columns(options: Check, table: LabelledTable, divided: pd.DataFrame) -> Outcome:
     """Evaluate the probabilities in columns of a table."""
     entries, names = list(options.probability or ()), [*map(str, table.X.columns)]
-    classes = _named_classes(entries, np.unique(table.y))
+    classes = _named_classes(entries, np.unique(table.y), options.positive)
     columns = [split_entry(entry, classes, names)[1] for entry in entries]
     p = np.column_stack([numbers_in(table.X, name) for name in columns])
     present = np.isfinite(p).all(axis=1)
@@ -174,9 +174,24 @@ def _in_class_order(columns: ClassColumns, by_name: dict[str, FloatArray]) -> Fl
     return np.hstack([p, 1 - p] if columns.of_first else [1 - p, p])
 
 
-def _named_classes(entries: Sequence[str], labels: NDArray[Any]) -> list[Any]:
-    """Return the labels, and those without a row that columns such as ``p(c)`` name."""
+def _named_classes(entries: Sequence[str], labels: NDArray[Any], positive: str | None) -> list[Any]:
+    """Return the labels, and those without a row that columns such as ``p(c)`` name.
+
+    Of one label the other is that of ``positive`` or ``LABEL=COLUMN``, or of 0 and 1 the other.
+    """
     classes: list[Any] = labels.tolist()
+    if len(classes) == 1:
+        label = classes[0]
+        texts = [positive, *(entry.partition("=")[0] for entry in entries if "=" in entry)]
+        others = [text for text in texts if text not in (None, str(label))]
+        if label in (0, 1):  # True and False too
+            others.append(1 - label)
+        if not others:
+            raise InputError(
+                f"the target must have two classes, got {str(label)!r} alone: name the other one "
+                "with --positive"
+            )
+        return sorted([label, type(label)(others[0])])
     forms = [CLASS_COLUMN.fullmatch(entry) for entry in entries]
     if len(entries) <= max(2, len(classes)) or None in forms:
         return classes

@@ -178,10 +178,11 @@ def _tested_part(
         keys = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
         return dict.fromkeys([*keys, "pvalue"], np.nan)
     groups = None if predictions.groups is None else predictions.groups[rows]
-    options = predictions.for_metric(estimates, rows)
+    event = predictions.event(estimates)
+    outcome, p = event.outcome[rows].astype(int), event.p[rows].clip(0, 1)
     with np.errstate(invalid="ignore"):
-        line = calibration_line(groups=groups, **options)
-    area = auc_interval(groups=groups, **options)
+        line = calibration_line(outcome, p, groups=groups, classes=[0, 1])
+    area = auc_interval(groups=groups, **predictions.for_metric(estimates, rows))
     measures: dict[str, float] = {}
     for name, of in zip(names, (line.observed_expected, line.slope, area), strict=True):
         ends = [*vars(of).values()][:3]

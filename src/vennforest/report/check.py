@@ -86,8 +86,8 @@ def check(
     remarks, is_model = list(notes), hasattr(p, "predict_proba")
     named = p.classes_ if is_model else classes
     codes, labels = encode_labels(y, named)
-    if len(np.unique(codes)) < 2:
-        raise InputError("y must contain at least two classes, got one")
+    if len(labels) < 2:
+        raise InputError("y must contain at least two classes, got one: name both with classes")
     settings = {}
     if is_model:
         if X is None:

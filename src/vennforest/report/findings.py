@@ -334,10 +334,12 @@ def find(
     question.check(predictions.classes)
     predictions = question.with_positive(predictions)
     seed, groups, codes = question.random_state, predictions.groups, predictions.codes
-    tolerance = question.tolerance
+    tolerance, is_binary = question.tolerance, predictions.positive is not None
     if tolerance is None:
         # 2 percentage points; of a rarer class than one in ten a fifth of its share.
-        tolerance = min(DEFAULT_TOLERANCE, (predictions.share or 1.0) / 5)
+        first = next(iter(predictions.estimates.values()))
+        share = predictions.share or float(predictions.event(first).p.mean())
+        tolerance = min(DEFAULT_TOLERANCE, share / 5) if is_binary else DEFAULT_TOLERANCE
     matrix = None
     if question.costs is not None:
         matrix = CostMatrix.read(question.costs, predictions.classes)
@@ -350,13 +352,13 @@ def find(
         method, rule = choose(measures, predictions, tolerance)
     best, shares = predictions.estimates[method], predictions.baseline()
     baseline = measure(predictions, shares, seed)
-    event, is_binary = predictions.event(best), predictions.positive is not None
+    event = predictions.event(best)
     area = auc_interval(groups=groups, **predictions.for_metric(best))
     costs = None if matrix is None else costs_of(matrix, predictions, best)
     tie = None if costs is None else costs.tie(predictions.positive)
     columns = question.columns(predictions.rows, n_rows)
     decision = None
-    if is_binary:
+    if is_binary and 0 < (predictions.share or 0) < 1:
         at = tie or predictions.share or 0.5
         frame = thresholds(predictions, best, [min(at, 1 - 1e-9)])
         decision = {"threshold": at, "by": "costs" if tie else "share", **frame.iloc[0]}

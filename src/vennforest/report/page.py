@@ -18,7 +18,6 @@ from vennforest.report import figures, numbers
 from vennforest.report.measures import BASELINE
 from vennforest.report.section_words import (
     MAX_LISTED,
-    MAX_SEGMENTS,
     SECTIONS,
     Columns,
     subgroup_sentences,
@@ -166,8 +165,6 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
     for name, view in SECTIONS.items():
         if (section := findings.sections.get(name)) is not None:
             picture, part = view.picture(words, section), section.frame
-            if part is not None and name == "segments":
-                part = part[~part.duplicated(["n", "expected", "observed"])].head(MAX_SEGMENTS)
             sections.append({
                 "anchor": name,
                 "title": view.title,

@@ -17,9 +17,6 @@ from vennforest.validation.update import TITLES
 Columns = Sequence[tuple[str, str, str]]
 """Name in a data frame, title, and form (see `page.to_text`), for each column of a table."""
 
-MAX_SEGMENTS = 15
-"""Maximum number of segments in the table, the worst calibrated ones."""
-
 MAX_LISTED = 5
 """Most names in a sentence of the page; the text for a paper names all."""
 
@@ -131,7 +128,7 @@ def _picture_of_grades(w: Words, s: Section) -> Picture:
 def _segments(w: Words, s: Section, n: int | None) -> list[str]:
     frame = s.frame
     assert frame is not None
-    worst, n_off = frame.iloc[0], int((frame["pvalue"] <= 0.05).sum())
+    worst = frame.iloc[0]
     label = "the predicted label" if w.f.positive is None else w.event
     assumption = (
         "Labels were drawn anew from the probabilities: with right probabilities of independent "
@@ -141,8 +138,8 @@ def _segments(w: Words, s: Section, n: int | None) -> list[str]:
         "probabilities and many groups, about 5% of tables have any p below 5%."
     )
     return [
-        f"Probabilities of {label} are off beyond chance in {n_off or 'none'} of {len(frame):,} "
-        f"segments. The worst is “{frame.index[0]}”: {numbers.percent(worst['expected'])} "
+        f"Probabilities of {label} are off beyond chance in {s.numbers['off'] or 'none'} of "
+        f"{s.numbers['segments']:,} segments. The worst is “{frame.index[0]}”: {numbers.percent(worst['expected'])} "
         f"expected, {numbers.percent(worst['observed'])} observed in "
         f"{numbers.rows(int(worst['n']))} (p = {numbers.fixed(worst['pvalue'], 3)}).",
         f"Segments of one and two columns with {s.numbers['min_rows']} rows or more were searched, "

@@ -30,6 +30,9 @@ from vennforest.validation.update import TITLES, UpdateRows, by_tests
 MAX_UPDATED_CLASSES = 10
 """Maximum number of classes for which updates are compared, since maps of more are slow."""
 
+MAX_SEGMENTS = 15
+"""Maximum number of segments in the table, the worst calibrated ones."""
+
 MAX_RATIO = 0.1
 """Distance of slope and observed over expected from 1 that does not matter."""
 
@@ -171,12 +174,14 @@ def searched_segments(
     X = X.assign(**{str(n): values for n, values in dates.items() if values is not None})
     frame = segments(X, event.outcome, event.p, groups=groups, random_state=seed)
     frame = frame.rename_axis("Segment")
+    numbers = {"segments": len(frame), "off": int((frame["pvalue"] <= 0.05).sum())}
+    frame = frame[~frame.duplicated(["n", "expected", "observed"])].head(MAX_SEGMENTS)
     off = frame[frame["pvalue"] <= 0.05]
     rejected = {
         "too low": off.index[off["observed"] > off["expected"]].tolist(),
         "too high": off.index[off["observed"] <= off["expected"]].tolist(),
     }
-    return Section(frame, {"segments": len(frame), "min_rows": MIN_ROWS}, rejected)
+    return Section(frame, {**numbers, "min_rows": MIN_ROWS}, rejected)
 
 
 def compared_sites(

@@ -82,7 +82,7 @@ def gain_is_small(words: Words) -> bool:
 
 def _is_blind(w: Words) -> bool:
     """Return whether the ranking was measured and not shown to be better than chance."""
-    return w.f.auc.low == w.f.auc.low and not w.f.auc.above_chance
+    return w.has_auc and not w.f.auc.above_chance
 
 
 def _is_off(w: Words) -> bool:
@@ -132,6 +132,16 @@ RULES = (
         "collect",
         "Collect {w.n_ranked} before you use it: {w.rows} do not show that it ranks better than "
         "chance ({w.span}).",
+    ),
+    Rule(
+        lambda w: not w.has_auc and w.faults,
+        "check",
+        "Look at the level of the probabilities before use: {w.faults}. {w.counted}",
+    ),
+    Rule(
+        lambda w: not w.has_auc,
+        "collect",
+        "Collect rows of another class before you rely on the probabilities. {w.counted}",
     ),
     Rule(
         lambda w: (

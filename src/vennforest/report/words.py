@@ -168,6 +168,13 @@ class Words:
         return math.isfinite(self.f.auc.auc)
 
     @property
+    def counted(self) -> str:
+        """How many events there were and were expected, with two classes."""
+        expected = numbers.fixed(self.m.expected * self.f.rows, 1)
+        n_events = round(self.m.observed * self.f.rows)
+        return f"{self.event} in {n_events:,} of {self.rows}, {expected} expected."
+
+    @property
     def decision_sentence(self) -> str:
         """What flagging rows does, as a sentence, with two classes."""
         return "" if self.f.decision is None else f"{self.decision}."
@@ -593,9 +600,12 @@ def key_figures(words: Words) -> list[tuple[str, str]]:
         figures.append(
             (words.accuracy, f"of labels are right; the most frequent: {words.base_accuracy}")
         )
+    n_events = f"{m.observed * f.rows:.0f}"
     figures.append((
-        area(auc.auc),
-        f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})",
+        area(auc.auc) if words.has_auc else n_events,
+        f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})"
+        if words.has_auc
+        else words.counted,
     ))  # fmt: skip
     if words.judgement in ("off", "unclear") or m.is_rejected:
         figures.append((f"{words.beyond_chance} points", "off on average beyond chance"))
