@@ -471,6 +471,7 @@ class Calibrate(TableOptions):
         str, option("What SCORES are: auto, probability, logit, score (each by itself).")
     ] = "auto"
     missing_scores: Annotated[str, option("Rows without a score: refuse, drop.")] = "refuse"
+    mean: Mean = None
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None
