@@ -215,7 +215,8 @@ def of_threshold(t, y, p, groups):
         row |= with_ends(name, share(hit[among], some))
     odds = t / (1 - t)
     benefit = np.where(event, 1.0, -odds)
-    row["net_benefit"], row["gain"] = (flagged * benefit).mean(), ((flagged - 1.0) * benefit).mean()
+    row["net_benefit"] = (flagged * benefit).mean()
+    row["gain"] = row["net_benefit"] - max(0.0, benefit.mean())
     return row
 
 
@@ -318,7 +319,13 @@ def figures_of(page, data):
         if method != best:
             continue
         for j, name in enumerate(classes):
-            yield f"classes.{name}", page["classes"][name], int((codes == j).sum())
+            hits = (P.argmax(1) == j) & (codes == j)
+            row_of = {"n": (codes == j).sum(), "mean": P[:, j].mean(), "share": (codes == j).mean()}
+            row_of["recall"] = hits.sum() / row_of["n"]
+            if (P.argmax(1) == j).any():
+                row_of["precision"] = hits.sum() / (P.argmax(1) == j).sum()
+            for key, value in row_of.items():
+                yield f"classes.{name}.{key}", page["classes"][name][key], value
         level = np.searchsorted(page["level_edges"][1:-1], p, side="right")
         for row, i in zip(page["levels"], np.unique(level), strict=True):
             part = level == i
@@ -333,14 +340,14 @@ def figures_of(page, data):
                 yield f"thresholds.{t:g}.{key}", row[key], value
         if names["grades"] is not None:
             grades = of_grades(y, p, names_of(data[names["grades"]]).fillna("missing"))
-            for row in page["sections"]["grades"]["table"]:
+            for row in page["sections"]["grades"]["frame"]:
                 for key, value in grades[row["Grade"]].items():
                     yield f"grades.{row['Grade']}.{key}", row[key], value
         if names["validation"] is not None:
             by_group = names["validation"] == "by-group"
             site = names_of(data[names["groups" if by_group else "validation"]])
             sites = of_sites(y, p, site, None if by_group else groups)
-            for row in page["sections"]["sites"]["table"]:
+            for row in page["sections"]["sites"]["frame"]:
                 for key, value in sites.get(row["Site"], {}).items():
                     yield f"sites.{row['Site']}.{key}", row[key], value
 

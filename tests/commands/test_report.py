@@ -206,7 +206,7 @@ def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
     words = [word for name, share in targets.items() for word in (f"--{name}", share)]
     for options, groups in (((), None), (("--groups", "site"), frame["site"])):
         assert run(*command, *words, *options) == 0
-        table = json.loads(capsys.readouterr().out)["sections"]["promises"]["table"]
+        table = json.loads(capsys.readouterr().out)["sections"]["promises"]["frame"]
         for row, (key, share) in zip(table, targets.items(), strict=True):
             promise = {"recall" if key == "sensitivity" else key: share}
             expected = threshold_for(p, frame["y"], **promise, groups=groups)
@@ -223,8 +223,8 @@ def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
     assert "sensitivity of 90%" in (tmp_path / "c.html").read_text("utf-8")
     assert run(*command, "--precision", ".99") == 0
     section = json.loads(capsys.readouterr().out)["sections"]["promises"]
-    assert section["table"][0]["threshold"] is None and "No threshold" in section["sentences"][2]
-    assert section["sentences"][0] == "Thresholds that keep the promises: none."
+    assert section["frame"][0]["threshold"] is None and "no threshold" in str(section["numbers"])
+    assert "Thresholds that keep the promises: none." in (tmp_path / "c.html").read_text("utf-8")
     assert "--sensitivity must lie between" in refused(capsys, *command, "--sensitivity", "90")
     p = rng.dirichlet([1, 1, 1], 90)
     frame = pd.DataFrame(p, columns=["p(a)", "p(b)", "p(c)"]).assign(y=[*"abc"] * 30)
@@ -243,7 +243,8 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
     )  # fmt: skip
     verdict = SimpleNamespace(action=action, column="a", method="platt", on_folds=False)
     origin = SimpleNamespace(target="y", suspects={"a": "leak"})
-    evaluation = SimpleNamespace(verdict=verdict, model="m", origin=origin, sections=())
+    findings = SimpleNamespace(origin=origin, target="y")
+    evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections={})
     (words,) = next_commands(evaluation, options)
     assert action == "check" or words[-4:-2] == ["--drop", "day"]  # no feature of the report's
     for name, value in vars(options).items():
@@ -258,8 +259,9 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
 def test_a_better_blend_has_a_command_too(method):
     options = Report(data="t.csv", target="y", drop=["a"])
     verdict = SimpleNamespace(action="use", method=method, on_folds=False)
-    origin, sections = SimpleNamespace(target="y"), [SimpleNamespace(advice="A blend.")]
-    evaluation = SimpleNamespace(verdict=verdict, model="m", origin=origin, sections=sections)
+    sections = {"models": SimpleNamespace(numbers={"blend_gain": 0.1})}
+    findings = SimpleNamespace(target="y")
+    evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections=sections)
     *others, blend = next_commands(evaluation, options)
     assert blend == ["fit", "t.csv", "-t", "y", "--drop", "a", "--estimator", "blend"]
     assert [command[-1] for command in others] == ([] if method == "none" else ["platt"])
@@ -268,9 +270,8 @@ def test_a_better_blend_has_a_command_too(method):
 @pytest.mark.parametrize("on_folds", [True, False])
 def test_an_underconfident_forest_is_advised_to_calibrate_on_folds(on_folds):
     verdict = SimpleNamespace(action="recalibrate", method="platt", on_folds=on_folds)
-    evaluation = SimpleNamespace(
-        verdict=verdict, model="m", origin=SimpleNamespace(target="y"), sections=()
-    )
+    findings = SimpleNamespace(target="y")
+    evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections={})
     (words,) = next_commands(evaluation, Report(data="t.csv", target="y"))
     assert words[-2:] == (["--calibrate-on", "cv"] if on_folds else ["--method", "platt"])
 
@@ -278,21 +279,18 @@ def test_an_underconfident_forest_is_advised_to_calibrate_on_folds(on_folds):
 def test_what_check_advises_reads_the_table_and_the_model_as_check_did(monkeypatch):
     frame = pd.DataFrame({"p": [0.2, 0.8], "y": ["no", "yes"]})
     table = split_target(frame, "y", screened=False)
-    estimates = {"none": None, "platt": None}
-    verdict, comparison = SimpleNamespace(method="p"), SimpleNamespace(predictions=None)
-    comparison.predictions = SimpleNamespace(estimates=estimates)
-    evaluation = SimpleNamespace(verdict=verdict, comparison=comparison)
+    evaluation = SimpleNamespace(verdict=SimpleNamespace(method="p"))
     monkeypatch.setattr(check, "check", lambda *arguments, **options: evaluation)
     form = {"decimal": ",", "delimiter": "|", "encoding": "cp1250", "sheet": "s", "no_header": True}
     words = ["--decimal", ",", "--delimiter", "|", "--encoding", "cp1250", "--sheet", "s"]
     words += ["--no-header"]
     options = Check(predictions=Path("t.csv"), target="y", probability=["p"], **form)
-    commands = check._check_columns(options, table, {}).commands
+    commands = check._check_columns(options, table, frame).commands
     assert commands == [["calibrate", "t.csv", "-t", "y", "-s", "p", *words]]
     model = SimpleNamespace(classes_=np.array(["no", "yes"]), n_features_in_=1)
     more = {"data": Path("t.csv"), "prior": ["yes=.1"], "trusted": ["a.B"]}
     options = Check(predictions=Path("m.skops"), target="y", **more, **form)
-    outcome = check._judge_model(options, model, frame["y"], table, {})
+    outcome = check._judge_model(options, model, frame["y"], table, frame)
     predict = ["predict", "m.skops", "t.csv", "--keep", "-o", "scored.csv", "--trust", "a.B"]
     assert outcome.commands[0] == [*predict, "--prior", "yes=.1", *words]
     assert outcome.commands[1] == ["calibrate", "scored.csv", "-t", "y", "-s", "p(yes)"]

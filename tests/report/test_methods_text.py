@@ -8,7 +8,6 @@ import pytest
 from support.report_data import COSTS, calibrated
 from vennforest.metrics import auc_interval, threshold_table
 from vennforest.report import check
-from vennforest.report.section import Section
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +29,8 @@ def test_numbers_are_those_of_the_measures(plain):
     sensitivity = threshold_table(y, p, [t], pos_label="yes").sensitivity[0]
     assert f"At a threshold of {t:.3f}, sensitivity {100 * sensitivity:.1f}% (" in text
     assert text.index("## Methods") < text.index("Discrimination") < text.index("## Results")
-    assert 150 < len(text.split()) < 400
-    verb = "rejected" if evaluation.comparison.best.pvalue < 0.02 else "did not reject"
+    assert 150 < len(text.split()) < 450
+    verb = "rejected" if evaluation.findings.best.pvalue < 0.02 else "did not reject"
     assert f"Tests {verb} calibration (p" in text
 
 
@@ -47,13 +46,9 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_split_is_that_of_the_evaluation(plain, kind):
     evaluation = plain[-1]
-    predictions = replace(evaluation.comparison.predictions, fold=np.arange(300) % 5)
-    changed = replace(
-        evaluation,
-        origin=replace(evaluation.origin, kind=kind, noun="forest", calibrate_on="oob"),
-        comparison=replace(evaluation.comparison, predictions=predictions),
-        settings={"random_state": 7},
-    )
+    origin = replace(evaluation.findings.origin, kind=kind, noun="forest", calibrate_on="oob")
+    findings = replace(evaluation.findings, origin=origin, folds=5, settings={"random_state": 7})
+    changed = replace(evaluation, findings=findings)
     text = changed.to_text()
     assert [other for other, sentence in KINDS.items() if sentence in text] == [kind]
     is_trained = kind in ("folds", "time", "sites")
@@ -76,12 +71,11 @@ def test_groups_subgroups_costs_and_notes_have_sentences(plain):
 
 
 def test_sections_are_results_but_updates_are_not(plain):
-    parts = [Section("Grades", "grades", ["Too low in B."])]
-    parts += [Section("Another population", "updates", ["Are these rows …"])]
-    text = plain[-1].with_sections(parts).to_text()
-    assert (
-        "tested by grades" in text and text.endswith("Too low in B.\n") and "Are these" not in text
-    )
+    y, p, _ = plain
+    grade = np.array([*"ABCDEFGH"])[np.arange(300) % 8]
+    text = check(y, p / 3, positive="yes", grades=grade, updates=True).to_text()
+    assert "tested by grades" in text and "Are these rows" not in text
+    assert "too low in A, B, C, D, E, F, G and H (exact" in text  # every one of them
 
 
 def test_many_classes_have_no_line_and_no_threshold():

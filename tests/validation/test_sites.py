@@ -134,10 +134,10 @@ def test_every_site_is_predicted_by_a_model_of_the_others(by_hospital):
 def test_the_headline_names_sites_that_are_off(by_hospital):
     evaluation = by_hospital[-1]
     sentence = evaluation.verdict.sentence
-    assert "Look at these parts before use: sites: observed over expected of " in sentence
-    assert "North" in sentence and "off beyond chance. On all rows" in sentence
+    assert "Look at these parts before use: sites: observed over expected in " in sentence
+    assert "North" in sentence and ". On all rows " in sentence
     assert "5 rows have no site and are left out." in evaluation.notes
-    table = evaluation.summary()["sections"]["sites"]["table"]
+    table = evaluation.summary()["sections"]["sites"]["frame"]
     assert [row["Site"] for row in table] == [*SITES, "pooled", "another site"]
     assert table[1]["observed_expected"] > 1.3
 
@@ -148,7 +148,7 @@ def test_sites_that_are_alike_are_not_named():
         X.to_numpy(), y, estimator=LogisticRegression(), methods=["venn-abers"], site=site
     )
     assert "sites" not in evaluation.verdict.sentence
-    assert "No site is off beyond chance" in evaluation.sections[0].sentences[0]
+    assert not any(evaluation.sections["sites"].rejected.values())
 
 
 @pytest.mark.parametrize(("half_widths", "is_off"), [(1.37, False), (1.42, True)])
@@ -165,24 +165,19 @@ def test_sites_are_tested_at_a_level_adjusted_for_their_number(monkeypatch, half
     frame = pd.DataFrame({"n": 9, **columns}, index=[*"abcd", "pooled", "another site"])
     monkeypatch.setattr(sections, "internal_external", lambda **options: frame)
     predictions = SimpleNamespace(groups=None, estimates={"m": 0}, for_metric=lambda e: {})
-    comparison = SimpleNamespace(predictions=predictions, method="m")
-    section = sections.sites_section(comparison, np.array([*"abcd"]))
-    assert bool(section.finding) == is_off
+    section = sections.compared_sites(predictions, None, np.array([*"abcd"]))
+    assert any(section.rejected.values()) == is_off
 
 
 def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
     X, y, site = table_of_sites()
     options = {"estimator": LogisticRegression(), "methods": ["venn-abers"], "site": site}
     evaluation = evaluate(X.to_numpy(), y, groups=site, **options)
-    section = evaluation.sections[0]
-    assert "Intervals treat rows of a site as independent." in section.sentences[1]
+    section = evaluation.sections["sites"]
+    assert not section.numbers["has_groups"]
     p = evaluation.probabilities[evaluation.verdict.method]
     frame = internal_external(y[evaluation.rows], p, site[evaluation.rows])
     pd.testing.assert_frame_equal(section.frame, frame, check_names=False)
-    assert (
-        sections.sites_section(evaluation.comparison, site[evaluation.rows]).finding
-        == section.finding
-    )
 
 
 @pytest.mark.parametrize(

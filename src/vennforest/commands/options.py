@@ -173,7 +173,7 @@ OutOfFold = Annotated[
 FailOn = Annotated[
     Text,
     option(
-        "Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments.",
+        "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, oe.",
         metavar="A,B,…",
         default=False,
     ),
@@ -422,6 +422,7 @@ class Check(TableOptions):
     scores: ScoreColumns = None
     prior: Prior = None
     groups: GroupsColumn = None
+    validation: Annotated[Text, column("Sites to compare and to pool over.")] = None
     by: By = None
     positive: Positive = None
     costs: CostsTable = None

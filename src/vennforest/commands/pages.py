@@ -21,10 +21,15 @@ from vennforest._validation import InputError, has_leading_zeros
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
-from vennforest.report.words import line_findings
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
+
+NEEDED_BY_FAILURE = {
+    "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
+    "segments": "segments", "oe": "",
+}  # fmt: skip
+"""Names for ``--fail-on``, with the option that each needs."""
 
 
 def split_table(
@@ -140,29 +145,20 @@ def check_page_options(options: Report | Check) -> list[str]:
         if value is not None and options.figures is None:
             raise InputError(f"--figure-{name} must be used with --figures, got none")
     names = names_in(options.fail_on)
-    allowed = ["miscalibrated", "oe"]
-    allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
     for name in names:
-        if name not in allowed:
-            hint = f" (give --{name} too)" if name in ("grades", "segments") else ""
-            raise InputError(f"--fail-on must be miscalibrated or oe, got {name!r}{hint}")
+        if name not in NEEDED_BY_FAILURE:
+            raise InputError(
+                f"--fail-on must be any of {', '.join(NEEDED_BY_FAILURE)}, got {name!r}"
+            )
+        needed = NEEDED_BY_FAILURE[name]
+        if needed and getattr(options, needed, None) is None:
+            raise InputError(f"--fail-on {name} must be used with --{needed}, got none")
     return names
 
 
 def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
     """Exit with code 1 if one of the reasons of `check_page_options` applies."""
-    comparison, best = evaluation.comparison, evaluation.comparison.best
-    row = evaluation.methods.loc[comparison.method]
-    is_off = best.impossible or best.exceeds(comparison.tolerance) or line_findings(comparison)
-    failures = {
-        "miscalibrated": "the probabilities are miscalibrated beyond the tolerance and chance"
-        if is_off
-        else "",
-        "oe": "the interval of observed over expected excludes 1"
-        if row.get("observed_expected_low", 0) > 1 or row.get("observed_expected_high", 2) < 1
-        else "",
-        **{section.anchor: section.finding for section in evaluation.sections},
-    }
+    failures = evaluation.verdict.failures
     reasons = [failures[name] for name in names if failures[name]]
     for reason in reasons:
         say(f"Failed: {reason}.")
@@ -220,7 +216,7 @@ def write_page(
 
     ``columns`` are those of the probabilities of each class, by method and label.
     """
-    for note in evaluation.notes:
+    for note in evaluation.findings.notes:
         say(f"Note: {note}")
     lines = [shlex.join(["vennforest", *words]) for words in commands]
     advised, command = "\n".join(lines), typed_command()

@@ -106,7 +106,7 @@ def _write_predictions(
         table = pa.Table.from_pandas(frame, preserve_index=False)
     else:  # as predict copies it: numbers of text files with all their digits
         table = pa.Table.from_batches(TableFile(options.data, options.form).batches())
-    predictions = evaluation.comparison.predictions
+    predictions = evaluation.predictions
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
     parts = zip(OUTPUT_KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
     kinds = [kind for kind, part in parts if part is not None]
@@ -135,15 +135,17 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     ):
         return []
     command, is_kept = ("report", REPORT_OPTIONS) if is_check else ("fit", FIT_OPTIONS)
-    words = [command, options.input_name(options.data), "-t", evaluation.origin.target]
+    words = [command, options.input_name(options.data), "-t", evaluation.findings.target]
     words += options.words(is_kept)
     if is_check:
-        is_leak = evaluation.origin.suspects[verdict.column] == "leak"
+        is_leak = evaluation.findings.origin.suspects[verdict.column] == "leak"
         return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
     for column in (options.time, options.validation):  # no feature here either
         if column not in (None, "by-group", options.groups, *(options.drop or [])):
             words += ["--drop", str(column)]
-    blends = [[*words, "--estimator", "blend"] for s in evaluation.sections if s.advice]
+    models = evaluation.sections.get("models")
+    has_better_blend = models is not None and "blend_gain" in models.numbers
+    blends = [[*words, "--estimator", "blend"]] if has_better_blend else []
     if verdict.method == "none":
         return blends
     if verdict.method != "venn-abers":

@@ -16,11 +16,10 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, assemble
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
+from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
-from vennforest.report.sections import with_updates
 from vennforest.report.splits import group_codes
-from vennforest.report.words import Origin
 from vennforest.validation.update import class_shares_of
 
 UNNAMED_PREDICTIONS = "Predictions"
@@ -35,15 +34,10 @@ def check(
     classes: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     positive: Any = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
-    thresholds: Sequence[float] | None = None,
     name: str = "predictions",
     target: str = "label",
     notes: Sequence[str] = (),
-    updates: bool = False,
-    random_state: int = 0,
+    **question: Any,
 ) -> Evaluation:
     """Evaluate probabilities of rows that no model was trained on, without training a model.
 
@@ -67,13 +61,14 @@ def check(
     positive : label, optional
         The class to which probabilities of shape (n,) refer, by default the second in sorted order;
         also the positive class of the page, by default the rarer one.
-    by, costs, tolerance, thresholds, name, target, notes
+    name, target, notes
         As in ``evaluate``.
-    updates : bool
-        Whether to compare updates for another population even if calibration is not rejected; see
-        ``vennforest.update``.
-    random_state : int
-        Seed of the labels drawn to estimate the calibration error by chance.
+    **question
+        ``by``, ``costs``, ``tolerance``, ``thresholds`` and ``random_state`` as in ``evaluate``;
+        ``site`` (n,), to measure and pool over sites; ``grades`` (n,) to test, with those of a
+        ``reference``; ``segments``, a data frame of n rows to search for faults; ``promises``, a
+        dict of targets for "sensitivity", "specificity" and "precision"; ``updates``, whether to
+        compare updates for another population even if calibration is not rejected.
 
     Raises
     ------
@@ -91,8 +86,8 @@ def check(
     remarks, is_model = list(notes), hasattr(p, "predict_proba")
     named = p.classes_ if is_model else classes
     codes, labels = encode_labels(y, named)
-    if len(np.unique(codes)) < 2:
-        raise InputError("y must contain at least two classes, got one")
+    if len(labels) < 2:
+        raise InputError("y must contain at least two classes, got one: name both with classes")
     settings = {}
     if is_model:
         if X is None:
@@ -106,15 +101,14 @@ def check(
         names[BASELINE] = METHOD_NAMES[BASELINE]
         origin = Origin(kind="given", target=target, noun="model", names=names)
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
-    evaluation = assemble(
+    return assemble(
         Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
         origin,
-        Question(name, positive, by, costs, tolerance, thresholds, random_state),
+        Question(name=name, positive=positive, **question),
         len(codes),
         notes=remarks,
         settings=settings,
     )
-    return evaluation if origin.trained_on_rows else with_updates(evaluation, updates)
 
 
 def _of_arrays(
@@ -187,7 +181,7 @@ def _estimates(
 
 
 def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
-    """Return the estimates of a fitted classifier, and of its raw model if there is only one."""
+    """Return the estimates of a fitted classifier, then of its raw model if there is only one."""
     p = class_probabilities(model, X)[0]
     bounds = confidence = None
     if hasattr(model, "predict_multiprobability"):
@@ -201,5 +195,5 @@ def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
     if len(fitted) == 1 and model._state.shift is None:  # the raw model is for the old shares
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            estimates = {RAW: MethodEstimates(class_probabilities(fitted[0], X)[0]), **estimates}
+            estimates[RAW] = MethodEstimates(class_probabilities(fitted[0], X)[0])
     return estimates

@@ -18,14 +18,12 @@ from vennforest._validation import FloatArray, InputError, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
-from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, assemble
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
+from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import RAW
-from vennforest.report.sections import sites_section
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
-from vennforest.report.words import Origin
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
@@ -135,7 +133,16 @@ def evaluate(
     noun = _noun(estimator)
     if isinstance(costs, str | Path):  # a missing file is refused before training
         costs = read_json(costs, "costs", COSTS_FORM)
-    question = Question(name, positive, by, costs, tolerance, thresholds, random_state)
+    question = Question(
+        name=name,
+        positive=positive,
+        by=by,
+        costs=costs,
+        tolerance=tolerance,
+        thresholds=thresholds,
+        random_state=random_state,
+        site=site,
+    )
     question.check(np.unique(np.asarray(y).ravel().astype(str)))
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
@@ -187,16 +194,9 @@ def evaluate(
         "n_columns": int(X.shape[1]),
         **_settings_of(fitted),
     }
-    n = X.shape[0]
-    evaluation = assemble(
-        predictions, origin, question, n, notes=remarks, settings=settings, model=model
+    return assemble(
+        predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-    sections = []
-    if predictions.compared:
-        sections.append(models_section(predictions, noun))
-    if names is not None:
-        sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))
-    return evaluation.with_sections(sections)
 
 
 def _settings_of(fitted: CalibratedClassifier) -> dict[str, Any]:

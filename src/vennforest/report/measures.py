@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
+from scipy.special import logit, ndtri
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
@@ -17,18 +17,10 @@ from vennforest.metrics import (
     auc_interval,
     calibration_error,
     confidence_minus_accuracy,
-    kuiper_test,
-    spiegelhalter_test,
 )
-from vennforest.metrics._inputs import bin_codes
-from vennforest.metrics.calibration_tests import grouped_pvalues
-from vennforest.metrics.dependence import (
-    MIN_EVENT_GROUPS,
-    draw_labels,
-    event_groups,
-    intragroup_correlation,
-    variance_of_sums,
-)
+from vennforest.metrics._inputs import bin_codes, check_estimates
+from vennforest.metrics.calibration_tests import CalibrationTests, tests_of
+from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
 from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.multiprobability import Multiprobability
 
@@ -38,8 +30,10 @@ RAW = "none"
 BASELINE = "baseline"
 """The class frequencies as the probabilities of every row."""
 
-CALIBRATION_TESTS = (spiegelhalter_test, kuiper_test)
 CALIBRATION_TEST_LEVEL = 0.02
+DETECTABLE_ERRORS = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4) + ndtri(0.8))
+"""Size of a shift that one of two tests at half the level detects with power 80%, in errors."""
+
 DOUBTFUL_LEVEL = 0.1
 """p-value of the tests of calibration above which an error is attributed to chance."""
 
@@ -65,13 +59,15 @@ Ends = tuple[FloatArray, FloatArray]
 class MethodEstimates:
     """Probabilities (n, k) of one method; bounds and 95% confidence intervals, if any.
 
-    ``seconds`` are those of training, where models are compared.
+    ``seconds`` are those of training, and ``predict_seconds`` those of predicting these rows, where
+    models are compared.
     """
 
     p: FloatArray
     bounds: Multiprobability | None = None
     confidence: ConfidenceIntervals | None = None
     seconds: float = 0.0
+    predict_seconds: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +149,12 @@ class Predictions:
         y, p = self.classes[self.codes[rows]], estimates.p[rows]
         return {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
 
+    def tests(self, estimates: MethodEstimates, rows: Any = slice(None)) -> CalibrationTests:
+        """Test the calibration of one method in some rows, by the dependence of all of them."""
+        y = self.classes[self.codes]
+        problem = check_estimates(y, estimates.p, None, self.classes, self.label)
+        return tests_of(problem, self.groups, rows)
+
 
 @dataclass(frozen=True)
 class Measures:
@@ -169,12 +171,16 @@ class Measures:
         quantile of that error for perfectly calibrated estimates.
     mean_error : float
         √(distance² − variance) of the mean probability from the observed frequency.
+    detectable : float
+        The distance of the mean probability from the frequency that tests of such a size detect
+        with power 80%.
     pvalue : float
-        p-value of the hypothesis that the estimates are calibrated: twice the smaller one of
-        Spiegelhalter's and Kuiper's tests, or with groups three times the smallest one of these and
-        a test of intercept and slope. NaN with fewer than ten groups that have the rarer outcome.
+        p-value of the hypothesis that the estimates are calibrated, see `CalibrationTests`. NaN
+        with fewer than ten groups that have the rarer outcome.
     overconfidence : float
         Mean confidence in the predicted label minus accuracy.
+    expected, observed : float
+        Mean probability and share of the event.
     width : float or None
         Mean width of the bounds of the predicted label.
     """
@@ -188,8 +194,11 @@ class Measures:
     chance_error: float
     chance_limit: float
     mean_error: float
+    detectable: float
     pvalue: float
     overconfidence: float
+    expected: float
+    observed: float
     width: float | None = None
 
     @property
@@ -200,11 +209,6 @@ class Measures:
         """
         binned = self.calibration_error**2 - self.chance_error**2
         return float(max(np.sqrt(max(0.0, binned)), self.mean_error))
-
-    @property
-    def detectable(self) -> float:
-        """The smallest miscalibration that chance does not hide on so many rows, in [0, 1]."""
-        return float(np.sqrt(max(0.0, self.chance_limit**2 - self.chance_error**2)))
 
     @property
     def is_rejected(self) -> bool:
@@ -242,7 +246,9 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     q = event.p.clip(0, 1)
     residual = event.outcome - q
     error = calibration_error(bins=N_ERROR_BINS, **options)
-    groups, correlation = predictions.groups, correlation_in_groups(predictions, estimates)
+    groups, correlation = predictions.groups, 0.0
+    if groups is not None:
+        correlation = intragroup_correlation(event.outcome, q, groups)
     chance = chance_errors(q, seed, groups, correlation)
     spread = float(variance_of_sums(np.ones((len(q), 1)), q, groups, correlation)[0, 0]) ** 0.5
     losses = log_losses(p, codes)
@@ -256,43 +262,23 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
-        pvalue=calibration_pvalue(predictions, estimates, correlation),
+        detectable=DETECTABLE_ERRORS * spread / len(codes),
+        pvalue=predictions.tests(estimates).pvalue,
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
+        expected=float(event.p.mean()),
+        observed=float(event.outcome.mean()),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
 
 
 def names_of_tests(predictions: Predictions) -> str:
-    """Return the names of the tests of `calibration_pvalue`."""
+    """Return the names of the tests of calibration."""
     tests = "the tests of Spiegelhalter and Kuiper"
-    grouped = f"{tests} and of intercept and slope, over groups"
-    return tests if predictions.groups is None else grouped
-
-
-def correlation_in_groups(predictions: Predictions, estimates: MethodEstimates) -> float:
-    """Return the correlation of one method's residuals in a group, pooled over all groups."""
-    event, groups = predictions.event(estimates), predictions.groups
-    if groups is None:
-        return 0.0
-    return intragroup_correlation(event.outcome, event.p.clip(0, 1), groups)
-
-
-def calibration_pvalue(
-    predictions: Predictions,
-    estimates: MethodEstimates,
-    correlation: float,
-    rows: Any = slice(None),
-) -> float:
-    """Return the p-value of calibration of one method in some rows; see `Measures`."""
-    if predictions.groups is None:
-        options = predictions.for_metric(estimates, rows)
-        del options["pos_label"]
-        return min(1.0, 2 * min(test(**options).pvalue for test in CALIBRATION_TESTS))
-    event, groups = predictions.event(estimates), predictions.groups[rows]
-    outcome, p = event.outcome[rows], event.p.clip(0, 1)[rows]
-    if correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS:
-        return float("nan")
-    return min(1.0, 3 * min(grouped_pvalues(outcome, p, groups, correlation)))
+    if predictions.groups is not None:
+        tests += " and of intercept and slope, over groups"
+    if predictions.positive is None:
+        tests += ", of the means of all classes and of each class against the rest"
+    return tests
 
 
 def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:

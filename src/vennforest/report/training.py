@@ -215,4 +215,5 @@ def pool_folds(
         if confidence is None
         else replace(confidence, lower=low[rows], upper=high[rows], classes=classes, widened=None),
         sum(by_name[name].seconds for *_, by_name in folds),
+        sum(by_name[name].predict_seconds for *_, by_name in folds),
     )
