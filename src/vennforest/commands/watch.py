@@ -32,6 +32,7 @@ from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, tr
 from vennforest.monitoring.stream import times_as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
+from vennforest.report.findings import for_json
 from vennforest.report.splits import read_times
 from vennforest.report.watched import NewRows, watch_rows
 from vennforest.report.watched_page import render_findings, sentences_of
@@ -53,14 +54,15 @@ def run_watch(options: Watch) -> None:
             monitor, new = watch(options, table, model, header)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
             ids = None if options.ids is None else _keys_in(table, options.ids)
-            findings = watch_rows(monitor, replace(new, y=y, times=times, ids=ids), notes)
+            new = replace(new, y=y, times=times, ids=ids)
+            findings = watch_rows(monitor, new, notes, header.get("series", ()))
         sentences, command = sentences_of(findings), typed_command()
         page = render_findings(
             findings, sentences, command, options.data.name, options.target or ""
         )
         write_text(options.output, page)
         if options.keep is not None:
-            write_model(monitor, options.keep, header)
+            write_model(monitor, options.keep, {**header, "series": for_json(findings.series)})
     for note in notes:
         say(f"Note: {note}")
     if options.as_json:
@@ -73,13 +75,14 @@ def run_watch(options: Watch) -> None:
         raise typer.Exit(1)
 
 
-def _read_model(options: Watch) -> tuple[Any, dict[str, str]]:
+def _read_model(options: Watch) -> tuple[Any, dict[str, Any]]:
     """Return the model or monitor in the file, None for a calibrator, and what a monitor keeps."""
     path = options.model
     if not is_calibrator_file(path):
         model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
         saved = persistence.read_header(path)
-        return model, {n: str(saved[n]) for n in ("target", "calibrator_json") if n in saved}
+        kept = ("target", "calibrator_json", "series")
+        return model, {name: saved[name] for name in kept if name in saved}
     if options.keep is None:
         return None, {}
     # The monitor's file contains the calibrator.
@@ -155,7 +158,7 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
 
 
 def _watch_scores(
-    options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, str]
+    options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, Any]
 ) -> tuple[Monitor, NewRows]:
     """Return a monitor of another system's scores, and the new scores."""
     if monitor is not None and "calibrator_json" not in header:
@@ -183,11 +186,12 @@ def _watch_scores(
         _watched_columns(options, table),
         calibrator.predict_proba(scores),
         judged=(calibrator, scores, {"reference": examples}),
+        calibration=calibrator.predict_proba(examples[0]),
     )
 
 
 def _watch_rows(
-    options: Watch, table: pd.DataFrame, model: Any, header: dict[str, str]
+    options: Watch, table: pd.DataFrame, model: Any, header: dict[str, Any]
 ) -> tuple[Monitor, NewRows]:
     """Return the monitor, a new one if ``model`` is a classifier, and the new rows."""
     monitor = model if isinstance(model, Monitor) else _new_monitor(options, model).fit()
@@ -196,7 +200,11 @@ def _watch_rows(
         model, table, [name for name in (options.time, options.target, options.ids) if name]
     )
     columns = _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)
-    new = NewRows(X, columns, model.predict_proba(X), judged=(model, X, {}))
+    known = getattr(model, "oob_probability_", None)
+    calibration = None if known is None else known[np.isfinite(known).all(axis=1)]
+    new = NewRows(
+        X, columns, model.predict_proba(X), judged=(model, X, {}), calibration=calibration
+    )
     if options.reference is not None:
         examples, earlier = _reference(options, options.reference, monitor, header)
         judged = model, X, {"shift": "covariate", "reference": examples}
@@ -205,7 +213,7 @@ def _watch_rows(
 
 
 def _reference(
-    options: Watch, path: Path, monitor: Monitor, header: dict[str, str]
+    options: Watch, path: Path, monitor: Monitor, header: dict[str, Any]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return reference rows with their labels, and the columns to compare."""
     model, target = monitor.model, header.get("target", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,8 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._files import one_line
 from vennforest._messages import as_sentence, plain_number
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray
+from vennforest.metrics import Estimates
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, ColumnChange, column_changes
 from vennforest.performance import estimate_performance
@@ -21,6 +23,7 @@ from vennforest.performance.measures import EPSILON
 from vennforest.report.breakdown import periods
 from vennforest.report.findings import for_json
 from vennforest.report.splits import dates_in
+from vennforest.validation import population_stability
 
 ColumnArrays = dict[str, NDArray[Any]]
 """Columns (n,) of a table by name."""
@@ -32,7 +35,8 @@ class NewRows:
 
     ``X`` are rows for the fitted model, scores for a monitor without one, and ``columns`` the same
     rows as they are compared and shown. ``y`` are labels, if known, ``times`` must not decrease,
-    ``ids`` are keys of rows, and ``probabilities`` (n, k) are the model's. ``judged`` are arguments
+    ``ids`` are keys of rows, and ``probabilities`` (n, k) are the model's, beside those of the
+    ``calibration`` examples, if they are known. ``judged`` are arguments
     for `estimate_performance`, used without labels. ``reference`` is the name of a table of earlier
     rows and its columns.
     """
@@ -44,6 +48,7 @@ class NewRows:
     y: NDArray[Any] | None = None
     times: NDArray[Any] | None = None
     ids: NDArray[Any] | None = None
+    calibration: FloatArray | None = None
     reference: tuple[str, ColumnArrays] = ("", {})
 
 
@@ -56,7 +61,8 @@ class Findings:
     interval at .95, and ``kinds`` those that explain an alarm. ``columns`` are compared before and
     after the change, ``shifted`` beside ``reference``. ``classes`` and the sentence ``observed``
     are of labels before and since an alarm. ``expected`` and ``over_time`` are expected measures
-    of all rows and of each ``period``.
+    of all rows and of each ``period``, ``series`` observed ones of each period of this table and
+    the tables before it.
     """
 
     alarm: bool
@@ -79,6 +85,7 @@ class Findings:
     period: str
     expected: dict[str, Any] | None
     over_time: list[dict[str, Any]]
+    series: list[dict[str, Any]]
     notes: list[str]
     monitor: Monitor = field(repr=False)
     curve: FloatArray = field(repr=False)
@@ -97,8 +104,13 @@ class Findings:
         return summary
 
 
-def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
-    """Update a monitor with a table, and return what it finds; appends to ``notes``."""
+def watch_rows(
+    monitor: Monitor, new: NewRows, notes: list[str], series: Sequence[dict[str, Any]] = ()
+) -> Findings:
+    """Update a monitor with a table, and return what it finds; appends to ``notes``.
+
+    ``series`` are the measures of earlier tables.
+    """
     before = monitor.n_seen_, monitor.n_unlabelled_, monitor.n_repeated_
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -152,6 +164,7 @@ def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
         period=period,
         expected=performance[0] if performance else None,
         over_time=performance[1:],
+        series=[*series, *_observed_series(monitor, new, rows)],
         notes=notes,
         monitor=monitor,
         curve=curve,
@@ -214,6 +227,36 @@ def _performance(
         return "", [total]
     period, named_rows = periods(times)
     return period, [total, *(estimate(name, rows) for name, rows in named_rows)]
+
+
+def _observed_series(monitor: Monitor, new: NewRows, rows: IntArray) -> list[dict[str, Any]]:
+    """Return measures of the counted rows in each period, or of all of them without dates."""
+    if new.y is None or not len(rows):
+        return []
+    parts = [(f"rows {monitor.n_seen_ - len(rows) + 1:,} to {monitor.n_seen_:,}", rows)]
+    if new.times is not None and new.times.dtype.kind == "M":
+        parts = [(name, rows[part]) for name, part in periods(new.times[rows])[1]]
+    classes, series = monitor.classes_, []
+    for name, part in parts:
+        labels, p = new.y[part].astype(classes.dtype), new.probabilities[part]
+        estimates = Estimates(labels, p, classes=classes)
+        measures: dict[str, Any] = {"auc": estimates.auc(), "log_loss": estimates.log_loss()}
+        if len(classes) == 2:
+            measures["observed_expected"] = estimates.observed_expected()
+        entry = {key: [of.value, of.low, of.high] for key, of in measures.items()}
+        stability = np.nan
+        if new.calibration is not None:
+            top = -1 if len(classes) == 2 else slice(None)
+            p, before = (
+                values[:, top].reshape(len(values), -1).max(axis=1)
+                for values in (p, new.calibration)
+            )
+            edges = np.unique(np.quantile(before, np.arange(0.1, 1, 0.1)))
+            bins = [np.searchsorted(edges, values, side="right") for values in (p, before)]
+            if len(np.unique(np.concatenate(bins))) > 1 and np.isin(*bins).any():
+                stability = population_stability(*bins).psi
+        series.append({"name": name, "rows": len(part), **entry, "stability": stability})
+    return series
 
 
 def _before_and_since(

@@ -28,6 +28,9 @@ METRICS = {
 }
 """Titles of the measures of expected performance."""
 
+OBSERVED = {"auc": "AUC", "log_loss": "Log loss", "observed_expected": "Observed / expected"}
+"""Titles of the measures of labelled rows over time."""
+
 SET_PRIOR = "set the new class frequencies (with_prior) if rows of a class are as before"
 LOOK_AT_COLUMNS = "look at the columns that moved for a broken or redefined source"
 
@@ -142,8 +145,8 @@ def rounded_down(value: float) -> str:
 
 
 def interval(ends: list[float]) -> str:
-    """Return an estimate with its interval as text; "–" where it is NaN."""
-    estimate, low, high = ends
+    """Return an estimate with its interval as text; "–" where it is NaN or None."""
+    estimate, low, high = (math.nan if end is None else end for end in ends)
     return "–" if math.isnan(estimate) else f"{estimate:.3f} ({low:.3f} to {high:.3f})"
 
 
@@ -161,6 +164,13 @@ def render_findings(
             f"Expected accuracy by {findings.period}, with intervals",
         )
         over_time = figures.draw("performance", accuracies)
+    series = ""
+    if len(findings.series) > 1:
+        areas = np.array([part["auc"] for part in findings.series], np.float64)
+        names = [part["name"] for part in findings.series]
+        series = figures.draw(
+            "series", figures.rates(names, areas, "AUC", "AUC over time, with intervals")
+        )
     evidence = figures.evidence_over_time(
         findings.curve, findings.monitor.threshold_, findings.began, findings.times
     )
@@ -169,6 +179,8 @@ def render_findings(
         command,
         picture=figures.draw("evidence", evidence),
         over_time=over_time,
+        series=series,
+        observed=OBSERVED,
         result=findings,
         sentences=sentences,
         name=name,
