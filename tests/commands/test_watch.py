@@ -351,3 +351,30 @@ def test_the_same_month_again_and_rows_with_the_same_key_are_not_counted(watch, 
     watch(tmp_path / "c.json", months[1], "-t", "y", "--keep", kept)
     _, out, err = watch(kept, months[1], "-t", "y", "--json")
     assert json.loads(out)["rows"] == 600 and "came before" in err
+
+
+def test_measures_of_every_month_are_kept_and_drawn(watch, tmp_path):
+    rng = np.random.default_rng(15)
+    frame = pd.DataFrame({"s": rng.random(2400).round(4)})
+    frame["y"] = np.where(rng.random(2400) < frame["s"], "yes", "no")
+    frame["day"] = pd.date_range("2026-01-01", periods=2400, freq="h").strftime("%Y-%m-%d %H:%M")
+    frame[:800].to_csv(tmp_path / "old.csv", index=False)
+    options = ("-s", "s", "-t", "y", "-o", tmp_path / "c.json")
+    assert run("calibrate", tmp_path / "old.csv", *options) == 0
+    previous, lengths = tmp_path / "c.json", []
+    for i, rows in enumerate((slice(800, 1600), slice(1600, 2400))):
+        frame[rows].to_csv(tmp_path / f"{i}.csv", index=False)
+        arguments = ("-t", "y", "--time", "day", "--keep", tmp_path / f"{i}.skops", "--json")
+        found = json.loads(watch(previous, tmp_path / f"{i}.csv", *arguments)[1])
+        previous = tmp_path / f"{i}.skops"
+        lengths.append(len(found["series"]))
+    assert lengths[1] > lengths[0] > 0
+    assert sum(part["rows"] for part in found["series"]) == 1600
+    p = frame["s"][1600:]
+    last = found["series"][lengths[0] :]
+    total = sum(part["rows"] * part["log_loss"][0] for part in last) / 800
+    y = frame["y"][1600:] == "yes"
+    assert total == pytest.approx(-np.log(np.where(y, p, 1 - p)).mean(), abs=0.03)
+    assert all(part["auc"][1] < 0.84 < part["auc"][2] for part in last)
+    assert all(part["stability"] < 0.1 for part in last)
+    assert "Observed over time" in (tmp_path / "w.html").read_text("utf-8")
