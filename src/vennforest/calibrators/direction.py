@@ -9,6 +9,7 @@ import numpy as np
 from vennforest._messages import InputError, shown, warn
 from vennforest._validation import FloatArray
 from vennforest.counts import ScoreCounts
+from vennforest.scores import ScoreKind, are_masked
 
 Increasing = bool | Literal["auto"]
 """Whether the second class becomes more likely as the score rises."""
@@ -67,10 +68,19 @@ def reversal_center(
     return 1.0 if are_probabilities else 0.0
 
 
-def expected_range(counts: ScoreCounts) -> FloatArray | None:
-    """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any."""
-    low, high = float(counts.scores.min()), float(counts.scores.max())
-    if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
+def score_ends(counts: ScoreCounts, kind: ScoreKind) -> FloatArray:
+    """Return the smallest and the largest calibration score but those of masked classes, (2,)."""
+    x = counts.scores[~are_masked(counts.scores, kind)]
+    return np.array([x.min(), x.max()]) if x.size else np.zeros(2)
+
+
+def expected_range(ends: FloatArray, total: float) -> FloatArray | None:
+    """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any.
+
+    ``ends`` (2,) are the smallest and largest score of examples that have weight ``total``.
+    """
+    low, high = ends.tolist()
+    if total < MIN_EXAMPLES_FOR_RANGE or low == high:
         return None
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
@@ -79,9 +89,9 @@ def expected_range(counts: ScoreCounts) -> FloatArray | None:
     return limits if np.isfinite(limits).all() else None
 
 
-def check_range(scores: FloatArray, low: float, high: float) -> None:
-    """Warn of scores far outside the range of the calibration scores."""
-    is_outside = (scores < low) | (scores > high)
+def check_range(scores: FloatArray, kind: ScoreKind, low: float, high: float) -> None:
+    """Warn of scores far outside the range of the calibration scores, but of no masked classes."""
+    is_outside = ((scores < low) | (scores > high)) & ~are_masked(scores, kind)
     if not is_outside.any():
         return
     share, value = float(np.mean(is_outside)), scores[is_outside][0]

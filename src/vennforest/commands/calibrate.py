@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
-from vennforest._validation import InputError, check_option, warn_of_small_weights
+from vennforest._validation import InputError, check_option
 from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.direction import ranking_area
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
@@ -45,7 +45,6 @@ def run_calibrate(options: Calibrate) -> None:
             _check_update(options, rows, second)
         if options.increasing is None and len(rows.classes) == 2:
             _check_direction(second, rows, is_update=options.update is not None)
-        warn_of_small_weights(float(counts.total), len(counts))
         if options.update is None:
             calibrator.fit_counts(counts, increasing=INCREASING[options.increasing or "yes"])
         else:
