@@ -59,8 +59,9 @@ class FittedClassifier:
     """The state of a classifier: models, their calibration examples, and calibrators.
 
     Rows that belong together have one number in ``row_groups``; objects are calibrated separately
-    in each of ``groups``. A table of new rows must have the columns ``column_names``. Without ``point_calibrators``, which map the scores of all folds to
-    probabilities, calibrators merge their bounds.
+    in each of ``groups``. A table of new rows must have the columns ``column_names``. Without
+    ``point_calibrators``, which map the scores of all folds to probabilities, calibrators merge
+    their bounds. ``record`` is how the model came to be.
     """
 
     classes: NDArray[Any]
@@ -75,6 +76,7 @@ class FittedClassifier:
     group_codes: IntArray | None = None
     column_names: list[str] | None = None
     shift: ShiftedPrior | None = None
+    record: dict[str, Any] = field(default_factory=dict)
     fold_calibrators: list[PerGroup[Calibrator]] = field(default_factory=list)
     point_calibrators: PerGroup[Calibrator] | None = None
 
