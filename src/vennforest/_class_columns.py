@@ -156,8 +156,9 @@ def class_columns(
         )
     if len(columns) not in ((1, 2) if k == 2 else (k,)):
         raise InputError(
-            f"{argument} must name the scores, a column for each of {k} classes"
-            f"{' or that of the second' if k == 2 else ''}, got {_names_as_text(names)}"
+            f"{argument} must name the scores, a column for each of {k} classes "
+            f"({listed(map(str, labels), 10)}){' or that of the second' if k == 2 else ''}, got "
+            f"{_names_as_text(names)}"
         )
     if len(set(columns)) < len(columns):
         raise InputError(f"{argument} must name each column once, got {_names_as_text(names)}")

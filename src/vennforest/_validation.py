@@ -276,7 +276,7 @@ class WeightSums(NamedTuple):
         if is_small or (self.total > self.n * (1 + 1e-9) and not are_counts):
             consequence = "too few to calibrate on" if is_small else "so intervals are too narrow"
             warn(
-                f"{name} sums to {plain_number(self.total, 4)} for {self.n:,} rows: a weight counts "
+                f"{name} sums to {plain_number(self.total, 4)} for {self.n:,} rows: each counts "
                 f"as that many observations, {consequence}. If the weights are no counts, multiply "
                 f"them by {factor:.3g}, so that they sum to the effective number of observations, "
                 f"{plain_number(self.effective_size, 4)}"

@@ -34,6 +34,8 @@ from vennforest.calibrators.direction import (
     expected_range,
     reversal_center,
     score_ends,
+    warn_of_confidence,
+    warn_of_other_columns,
 )
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
@@ -215,9 +217,20 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             center = reversal_center(counts, increasing, is_unit)
         self._fit_checked(counts, center, kind=kind)
         self.mask_distance_, self.column_codes_ = read.mask_distance, counts.column_codes
+        if counts.scores.ndim == 1:
+            warn_of_confidence(counts)
+        else:
+            is_of_logits = kind == "logit" and self._reads == "logits"
+            to_probabilities = FormulaSteps(softmax(Score()))
+            x = to_probabilities(counts.scores) if is_of_logits else counts.scores
+            warn_of_other_columns(replace(counts, scores=x))
+        self._warn_of_fit(counts)
         if kind != "probability":
             self._warn_of_far_scores(counts)
         return self
+
+    def _warn_of_fit(self, counts: ScoreCounts) -> None:
+        """Warn if the map, fitted to these counts, is wrong about them."""
 
     def _warn_of_far_scores(self, counts: ScoreCounts) -> None:
         """Warn of scores far from all others that change what the map says about these."""

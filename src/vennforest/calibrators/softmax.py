@@ -36,6 +36,9 @@ from vennforest.scores import MASKED, On
 MAX_LOG_RATIO = 10.0
 NEWTON_TOLERANCE = 1e-9  # step of the logarithm after which Newton's next one is rounding
 NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
+# Difference of a mean probability from the share of the class that is warned of, in standard errors
+# and at least.
+MIN_MEAN_ERRORS, MIN_MEAN_DIFFERENCE = 4.0, 0.01
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
@@ -104,6 +107,29 @@ class TemperatureScaling(LogitCalibrator):
                 z = np.where(is_masked, -np.inf, z)
                 warn_of_impossible_labels(z, counts.weights)
         self.temperature_ = fit_temperature(z, counts.weights)
+
+    def _warn_of_fit(self, counts: ScoreCounts) -> None:
+        """Warn if the mean probability of the second of two classes is not their share."""
+        if len(self.classes_) > 2:
+            return
+        x, total = counts.scores, counts.weights.sum(axis=1)
+        p = self._predict_proba(self._reversed(x))[:, 1]
+        mean, share = float(total @ p) / counts.total, float(self.class_shares_[1])
+        # Of few events the larger one: the number expected by a map that is wrong is too small.
+        variance = max(float(total @ (p * (1 - p))), counts.total * share * (1 - share))
+        error = np.sqrt(variance) / counts.total
+        if abs(mean - share) <= max(MIN_MEAN_ERRORS * error, MIN_MEAN_DIFFERENCE):
+            return
+        way_out = "PlattScaling and PooledCalibration, which have an intercept, fit it"
+        if self.on_ != "probability" and x.max() <= 0:
+            way_out = (
+                "no score is above 0, as no logarithm of a probability p is: give the log-odds "
+                "log p - log(1 - p)"
+            )
+        warn(
+            f"the mean probability of {self.classes_.tolist()[1]!r} after temperature scaling is "
+            f"{mean:.3f}, and its share of the examples is {share:.3f}: {way_out}"
+        )
 
     def _formula(self, scores: Term) -> Term:
         if len(self.classes_) == 2:

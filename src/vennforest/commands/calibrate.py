@@ -9,7 +9,7 @@ from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.calibrators.direction import ranking_area
+from vennforest.calibrators.direction import MIN_STANDARD_ERRORS, ranking_area
 from vennforest.commands.models import (
     check_probabilities_in,
     examples_to_keep,
@@ -183,8 +183,8 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool) -> None:
     """Raise an error if scores are clearly lower for the second of two classes."""
-    area, is_certain = ranking_area(counts)
-    if is_certain and area < 0.5:
+    area, error = ranking_area(counts)
+    if 0.5 - area > MIN_STANDARD_ERRORS * error:
         first, second = map(str, rows.classes)
         way_out = (
             f"give --increasing no if high scores mean that {second!r} is less likely, or "

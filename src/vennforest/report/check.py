@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
-from vennforest._validation import InputError, encode_labels
+from vennforest._validation import FloatArray, InputError, encode_labels, text_of_label
+from vennforest.calibrators.direction import warn_of_confidence
 from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
@@ -25,6 +27,9 @@ from vennforest.validation.update import class_shares_of
 
 UNNAMED_PREDICTIONS = "Predictions"
 """Name of probabilities that are given without a name."""
+
+LABELS_OF_EVENTS = {("0", "1"), ("false", "true"), ("no", "yes")}
+"""Labels of which the second says that something happened."""
 
 
 def check(
@@ -66,7 +71,9 @@ def check(
         Rows of one group count as one observation in intervals and tests.
     positive : label, optional
         The class to which probabilities of shape (n,) refer, by default the second in sorted order;
-        also the positive class of the page, by default the rarer one.
+        also the positive class of the page, by default the rarer one of the rows that the model was
+        fitted to. Without a model it is the second of 0 and 1, False and True, or no and yes, and
+        of other labels the rarer one.
     by, costs, tolerance, thresholds, name, target, notes
         As in ``evaluate``.
     updates : bool
@@ -93,7 +100,7 @@ def check(
     codes, labels = encode_labels(y, named)
     if len(np.unique(codes)) < 2:
         raise InputError("y must contain at least two classes, got one")
-    settings = {}
+    settings, prior = {}, None
     if is_model:
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
@@ -105,6 +112,11 @@ def check(
         names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
         origin = Origin(kind="given", target=target, noun="model", names=names)
+        for of_model in estimates.values() if len(labels) == 2 else ():
+            of_second = of_model.p[:, 1]
+            warn_of_confidence(ScoreCounts.from_scores(of_second, y, classes=labels))
+    if positive is None and len(labels) == 2:
+        positive = _positive_label(labels, prior)
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     evaluation = assemble(
         Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
@@ -115,6 +127,18 @@ def check(
         settings=settings,
     )
     return evaluation if origin.trained_on_rows else with_updates(evaluation, updates)
+
+
+def _positive_label(labels: NDArray[Any], prior: FloatArray | None) -> Any:
+    """Return the positive one of two labels if it does not depend on the rows, else None.
+
+    It is the rarer one by the shares (2,) that the model was fitted to, and without these the
+    second of `LABELS_OF_EVENTS`.
+    """
+    if prior is not None:
+        return labels.tolist()[int(prior[1] <= prior[0])]
+    texts = tuple(text_of_label(label).casefold() for label in labels.tolist())
+    return labels.tolist()[1] if texts in LABELS_OF_EVENTS else None
 
 
 def _of_arrays(
