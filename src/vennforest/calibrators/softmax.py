@@ -143,10 +143,10 @@ class TemperatureScaling(LogitCalibrator):
 
 def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
     """Warn if the logit in ``z`` (n, k) of a class with a weight in its row is minus infinity."""
-    n = int((weights[z == -np.inf] > 0).sum())
+    n = float(weights[z == -np.inf].sum())
     if n:
         warn(
-            f"{n:,} calibration examples have a label whose logit is minus infinity, or as far "
+            f"{n:,.6g} calibration examples have a label whose logit is minus infinity, or as far "
             "below as a mask, which no temperature makes possible: they do not count for it"
         )
 
