@@ -14,7 +14,7 @@ import pandas as pd
 import typer
 from pandas.api.types import infer_dtype
 
-from vennforest._files import Input, marked, shown_path, url_of, write_text
+from vennforest._files import Input, is_standard, marked, shown_path, write_text
 from vennforest._program import __version__
 from vennforest._validation import InputError, has_leading_zeros
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
@@ -193,7 +193,7 @@ def typed_command() -> str:
     words = []
     for word in sys.argv[1:]:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        words.append(option + equals + (shown_path(value) if url_of(value) else value))
+        words.append(option + equals + (value if is_standard(value) else shown_path(value)))
     return shlex.join(["vennforest", *words])
 
 
