@@ -73,6 +73,32 @@ def column(description: str, *names: str, default: str | bool = False) -> Any:
     return option(description, *names, metavar="COLUMN", default=default)
 
 
+def _names_in(param: typer.CallbackParam, texts: list[str] | None) -> list[str] | None:
+    """Return the names in lists such as ``A,B``, which add up."""
+    names = [name.strip() for text in texts or () for name in text.split(",") if name.strip()]
+    if texts and not names:
+        raise InputError(f"{param.opts[0]} must name one or more, got {texts[0]!r}")
+    return names or None
+
+
+def comma_list(description: str, metavar: str = "A,B,…", default: str | bool = False) -> Any:
+    """Declare an option with names separated by commas, which may be given several times."""
+    return typer.Option(metavar=metavar, help=description, show_default=default, callback=_names_in)
+
+
+class Command(typer.core.TyperCommand):
+    """A command that refuses an option with one value if it is given twice."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments that are left after the options are read."""
+        _, _, params = self.make_parser(ctx).parse_args(args=list(args))
+        for param in params:
+            is_list = getattr(param, "multiple", False) or getattr(param, "is_flag", False)
+            if params.count(param) > 1 and not is_list:
+                raise InputError(f"{param.opts[0]} must be given once, got it twice")
+        return super().parse_args(ctx, args)
+
+
 def _show_version(is_requested: bool) -> None:
     if is_requested:
         typer.echo(f"vennforest {__version__}")
@@ -144,25 +170,27 @@ FileFormat = Annotated[
         "csv, parquet or arrow (its stream).", "--format", metavar="FORMAT", default="by the suffix"
     ),
 ]
-Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
+Kinds = Annotated[Names, comma_list("Any of p,bounds,confidence.", "KINDS", "all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
 MethodName = Annotated[str, option(f"{', '.join(METHOD_CHOICES)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
 Drop = Annotated[Names, column(f"A column to leave out {SEVERAL}.")]
 Keep = Annotated[Names, column(f"Keep this identifier {SEVERAL}.")]
 Types = Annotated[
-    Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types", or_json=True)
+    Text,
+    option('As {"ward": "category"}, or a file.', metavar="JSON"),
+    Input("file of types", or_json=True),
 ]
-Missing = Annotated[
-    Names, option(f'Missing cells: "n.d.,-999" {SEVERAL}.', metavar="A,B,…", default=False)
-]
+Missing = Annotated[Names, comma_list('Missing cells: "n.d.,-999".')]
 By = Annotated[Names, column(f"Report on its values {SEVERAL}.")]
 Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
 CostsTable = Annotated[
-    Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs", or_json=True)
+    Text,
+    option("Costs of decisions, or a file.", metavar="JSON"),
+    Input("file of costs", or_json=True),
 ]
 Tolerance = Annotated[float | None, option("Acceptable error, in points.", default="2")]
-Thresholds = Annotated[Text, option("Thresholds of the table.", metavar=".02,.05,…", default=False)]
+Thresholds = Annotated[Names, comma_list("Thresholds of the table.", ".02,.05,…")]
 Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
@@ -178,12 +206,8 @@ OutOfFold = Annotated[
     File | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
 ]
 FailOn = Annotated[
-    Text,
-    option(
-        "Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments.",
-        metavar="A,B,…",
-        default=False,
-    ),
+    Names,
+    comma_list("Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments."),
 ]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
@@ -287,7 +311,7 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
-    app.command(name)(run)
+    app.command(name, cls=Command)(run)
     return options
 
 
@@ -386,9 +410,7 @@ class Report(TableOptions):
     text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
-    methods: Annotated[
-        Text, option(f"{', '.join(METHOD_CHOICES[1:])}.", metavar="A,B,…", default="all")
-    ] = None
+    methods: Annotated[Names, comma_list(f"{', '.join(METHOD_CHOICES[1:])}.", default="all")] = None
     groups: GroupsColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
     validation: Annotated[
@@ -548,7 +570,7 @@ class Watch(TableOptions):
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
-    fail_on: Annotated[Text, option("alarm: exit with code 1.", default=False)] = None
+    fail_on: Annotated[Names, comma_list("alarm: exit with code 1.")] = None
     trusted: Trusted = None
 
 
