@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ STANDARD = "-"
 """The path of standard input and output."""
 
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+
+
+MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = 1 << 28, 100
+"""Unpacked size up to which an archive is accepted, and ratio to the packed size of larger ones."""
 
 
 class OutputError(OSError):
@@ -217,6 +222,16 @@ def refuse_special(path: Path) -> None:
     """Raise an error for a pipe or device, since reading it might block for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
+
+
+def check_unpacked_size(archive: zipfile.ZipFile, size: int, name: str) -> None:
+    """Raise an error for an archive of ``size`` bytes that would unpack to far too many."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * size):
+        raise InputError(
+            f"{name} would unpack to {unpacked / 2**20:,.0f} MiB, more than {MAX_UNPACKED_RATIO} "
+            f"times its {size / 2**20:,.1f} MiB, as no model or table does: it is not read"
+        )
 
 
 def is_json(text: str | os.PathLike[str]) -> bool:
