@@ -229,7 +229,8 @@ def write_page(
         look: Any = {"limits": axes_in(options.figure_axes)}
         evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width), **look)
     if options.text is not None:
-        write_text(options.text, evaluation.to_text())
+        # Names in the data may look like tags, which Markdown leaves to browsers.
+        write_text(options.text, re.sub(r"<(?=[A-Za-z/!?])", "&lt;", evaluation.to_text()))
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")

@@ -369,6 +369,14 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
     raise UnknownNameError(f"there is no {noun} {name!r}{where}{hint}")
 
 
+def find_names(names: Iterable[str], wanted: Iterable[str], where: str) -> None:
+    """Raise the error of `find_name` for the first wanted name that is not among ``names``."""
+    names = dict.fromkeys(names)
+    for name in wanted:
+        if name not in names:
+            find_name(names, name, where=where)
+
+
 def output_format(path: str | os.PathLike[str], requested: str | None = None) -> str:
     """Return "csv", "parquet" or "arrow", as requested or by the suffix of a path.
 
