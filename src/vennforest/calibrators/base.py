@@ -182,17 +182,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         warns: bool = True,
     ) -> Self:
         """Do what ``fit`` does; without ``warns``, weights were warned of before."""
-        checked = as_numbers(scores)
-        if not len(checked):
+        array = as_numbers(scores)
+        if not len(array):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
-        codes, labels, weight = read_examples(checked, y, sample_weight, classes, warns=warns)
-        checked = as_numbers(in_class_order(scores, labels, self.on, named=classes))
-        read = self._read_scores(checked, len(labels), self.on)
-        x = self._as_read(read)
+        codes, labels, weight = read_examples(array, y, sample_weight, classes, warns=warns)
+        array = as_numbers(in_class_order(scores, labels, self.on, named=classes))
+        checked = self._read_scores(array, len(labels), self.on)
+        x = self._as_read(checked)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
         counts = count_examples(labels, x, codes, weight, sort=sort)
-        self._fit_read(replace(counts, column_codes=column_codes(classes)), read, increasing)
+        self._fit_read(replace(counts, column_codes=column_codes(classes)), checked, increasing)
         self._remember(self._reversed(x), codes, weight)
         return self
 
@@ -201,22 +201,22 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         counts = counts.check()
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
-        read = self._read_scores(counts.scores, len(counts.classes), self.on)
-        return self._fit_read(counts.moved_to(self._as_read(read)), read, increasing)
+        checked = self._read_scores(counts.scores, len(counts.classes), self.on)
+        return self._fit_read(counts.moved_to(self._as_read(checked)), checked, increasing)
 
-    def _fit_read(self, counts: ScoreCounts, read: Scores, increasing: Increasing) -> Self:
+    def _fit_read(self, counts: ScoreCounts, checked: Scores, increasing: Increasing) -> Self:
         """Fit to counts whose scores are as `_as_read` returns them, reversed where they must be.
 
-        ``read`` are the scores before `_as_read`.
+        ``checked`` are the scores before `_as_read`.
         """
-        center, kind = None, read.kind
+        center, kind = None, checked.kind
         if self._is_monotone or increasing is not True:
             is_unit = self._reads != "order" and "probability" in (kind, self._reads)
             x = counts.scores
             is_unit |= not self._is_monotone and x.min() >= 0 and x.max() <= 1
             center = reversal_center(counts, increasing, is_unit)
         self._fit_checked(counts, center, kind=kind)
-        self.mask_distance_, self.column_codes_ = read.mask_distance, counts.column_codes
+        self.mask_distance_, self.column_codes_ = checked.mask_distance, counts.column_codes
         if counts.scores.ndim == 1:
             warn_of_confidence(counts)
         else:
@@ -460,10 +460,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         warn_of_probabilities(scores, on)
         return checked
 
-    def _as_read(self, read: Scores) -> FloatArray:
+    def _as_read(self, checked: Scores) -> FloatArray:
         """Return scores (n,) or (n, k) as the map takes them, before any reversal."""
-        term = self._reading_term(read.kind, read.values.ndim == 2, Score())
-        return read.values if isinstance(term, Score) else FormulaSteps(term)(read.values)
+        term = self._reading_term(checked.kind, checked.values.ndim == 2, Score())
+        return checked.values if isinstance(term, Score) else FormulaSteps(term)(checked.values)
 
     def _reading_term(self, kind: ScoreKind, is_of_classes: bool, score: Term) -> Term:
         """Return the term that the map takes, computed from a score that was read as this kind.
