@@ -149,6 +149,7 @@ def test_functions_take_columns_in_the_order_that_classes_name(rng, name, labels
     owner = public_functions("classes")[name]
     (p, y), (new, new_y) = draw(rng, labels), draw(rng, labels, 50)
     common = {"y": y, "new_y": new_y, "random_state": 0, "pos_label": y[0]}
+    common |= {"thresholds": [0.2, 0.5], "site": np.arange(len(y)) % 4}
     expected = answer(name, owner, p, {**common, "classes": np.sort(labels)}, new)
     assert expected or "Display" in name
     for named in (labels, labels[::-1], list(rng.permutation(np.array(labels, object)))):

@@ -29,9 +29,9 @@ CodeArray = NDArray[np.integer[Any]]
 SMALLEST_TOTAL_WEIGHT = 1e-300
 """Sum of weights below which single ones may be subnormal, which have few digits."""
 
-MAX_WEIGHT_RATIO, MAX_WEIGHT_FACTOR = 1e9, 10.0
-"""Largest weight divided by the smallest one above zero (sums keep 7 digits of the smallest), and
-effective number of observations divided by the sum of the weights."""
+MAX_WEIGHT_RATIO, MAX_WEIGHT_FACTOR, MAX_MEAN_COUNT = 1e9, 10.0, 10.0
+"""Largest weight divided by the smallest one above zero (sums keep 7 digits of the smallest);
+effective number of observations divided by the sum of the weights; mean of counts without a 1."""
 
 
 def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
@@ -266,12 +266,13 @@ class WeightSums(NamedTuple):
     def warn(self, name: str = "sample_weight") -> None:
         """Warn of weights that make far fewer, or more, observations than there are rows.
 
-        Integers of which one is 1, or that are all equal, are counts.
+        Integers are counts if one is 1, if they are equal, or if their mean is below ten.
         """
         if not self.n:
             return
         factor = self.effective_size / self.total
-        are_counts = self.are_whole and self.smallest in (1.0, self.largest)
+        is_mean_small = self.total < MAX_MEAN_COUNT * self.n
+        are_counts = self.are_whole and (is_mean_small or self.smallest in (1.0, self.largest))
         is_small = self.total < min(2, self.n) or factor > MAX_WEIGHT_FACTOR
         if is_small or (self.total > self.n * (1 + 1e-9) and not are_counts):
             consequence = "too few to calibrate on" if is_small else "so intervals are too narrow"
