@@ -73,7 +73,7 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
     if isinstance(model, LinearClassifierMixin):
         decision = affine(graph, rows, model.coef_.T, model.intercept_)
         return _probabilities(graph, model, decision)
-    if isinstance(model, SVC | NuSVC) and not model.probability:
+    if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
         return _vector_machine_scores(graph, model, rows)
     if isinstance(model, VotingClassifier) and model.voting == "soft":
         weights = (

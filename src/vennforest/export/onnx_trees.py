@@ -100,13 +100,8 @@ def _forest_scores(graph: OnnxGraph, forest: Any, rows: str, votes: str) -> str:
 
 def _histogram_scores(graph: OnnxGraph, model: HistGradientBoostingClassifier, rows: str) -> str:
     """Add a histogram booster."""
-    _refuse_categories(
-        model,
-        [
-            nodes["feature_idx"][nodes["is_categorical"] == 1]
-            for nodes in (part.nodes for part in chain.from_iterable(model._predictors))
-        ],
-    )
+    if model.is_categorical_ is not None:
+        _refuse_categories(model, [np.flatnonzero(model.is_categorical_)])
     trees = [
         [(_tree_of_histogram(part.nodes), part.nodes["value"]) for part in predictors]
         for predictors in model._predictors
