@@ -71,7 +71,7 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
 def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str | None:
     """Add a model whose formula is written here; return the name of its scores, else None."""
     if isinstance(model, LinearClassifierMixin):
-        decision = affine(graph, rows, model.coef_.T, model.intercept_)
+        decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
         return _probabilities(graph, model, decision)
     if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
         return _vector_machine_scores(graph, model, rows)
@@ -227,7 +227,7 @@ def _converted(
 
     def set_types(operator: Any) -> None:
         part: Any = operator.raw_operator
-        if isinstance(part, tuple(TRANSFORMERS)):
+        if not isinstance(part, ClassifierMixin):
             operator.outputs[0].type = DoubleTensorType([None, len(part.get_feature_names_out())])
             return
         is_text = part.classes_.dtype.kind in "UO"
@@ -245,7 +245,7 @@ def _converted(
     options = {id(estimator): {"zipmap": False}} if is_classifier else None
     hint = "; of a model of named columns give rows too: to_onnx(model, X)"
     try:
-        model = _within_limit(
+        model = within_limit(
             lambda: convert_sklearn(
                 estimator,
                 initial_types=types,
@@ -291,7 +291,7 @@ def _is_written(part: Any) -> bool:
     )
 
 
-def _within_limit(function: Callable[[], Result]) -> Result:
+def within_limit(function: Callable[[], Result]) -> Result:
     """Return the result of a function, or raise an error if it takes too long."""
     results: list[Result] = []
     errors: list[BaseException] = []

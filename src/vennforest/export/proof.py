@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ MAX_COLUMNS_ONE_BY_ONE = 200
 """Columns up to which each is tried by itself for missing and infinite cells."""
 
 BEYOND_FLOAT32 = 1e300
-IMPOSSIBLE = [*[np.nan] * 7, np.inf, -np.inf, BEYOND_FLOAT32]
+IMPOSSIBLE = [*[np.nan] * 7, np.inf, -np.inf]
 UNKNOWN = "vennforest-unknown"
 
 Answers = dict[str, FloatArray]
@@ -298,7 +299,9 @@ def run_graph(graph: Any, feed: dict[str, NDArray[Any]]) -> Answers:
 def draw_scores(calibrator: Calibrator, n: int) -> FloatArray:
     """Return scores (n,) or (n, k): at steps, between and beyond these, at the ends, and NaN."""
     rng, k, kind = np.random.RandomState(0), len(calibrator.classes_), calibrator.on_
-    starts = starts_of_steps(calibrator)
+    starts = np.zeros(0)
+    with suppress(ValueError):  # a calibrator without formulas has no steps
+        starts = starts_of_steps(calibrator)
     is_probability = kind == "probability" or calibrator._reads == "probability"
     if is_probability or not len(starts):
         starts = np.append(starts[(starts >= 0) & (starts <= 1)], np.linspace(0.0, 1.0, 21))
@@ -320,10 +323,15 @@ def check_calibrator(
     calibrator: Calibrator, format_name: str, scores: FloatArray, answers: Answers, confidence: bool
 ) -> None:
     """Raise an `InputError` if an export answers for scores otherwise than the calibrator."""
-    blocks = [np.arange(len(scores) - 2), np.arange(len(scores) - 2, len(scores))]
-    expected = _answers_in_python(calibrator, lambda index: scores[index], blocks, confidence)
+    expected = python_answers(calibrator, scores, confidence)
     equal = {name: _is_equal(answers[name], values) for name, values in expected.items()}
     _refuse_difference(type(calibrator).__name__, format_name, answers, expected, equal)
+
+
+def python_answers(calibrator: Calibrator, scores: FloatArray, confidence: bool) -> Answers:
+    """Return what a calibrator answers for scores, of which the last two are refused."""
+    blocks = [np.arange(len(scores) - 2), np.arange(len(scores) - 2, len(scores))]
+    return _answers_in_python(calibrator, lambda index: scores[index], blocks, confidence)
 
 
 # --- comparison ----------------------------------------------------------------------------------
