@@ -91,10 +91,10 @@ def requests(n_columns):
             continue
         rows = rng.normal(size=(int(rng.integers(1, 6)), n_columns))
         rows = rows if n_columns > 1 else 1 / (1 + np.exp(-3 * rows))
-        is_refused = i % 8 == 3
         document = rows.tolist()
-        if is_refused:  # forests that were trained without missing cells take none, nor do scores
-            document[-1][-1] = None
+        if i % 8 == 3:  # a forest takes missing cells, a calibrator no missing score
+            document[-1][-1], rows[-1, -1] = None, np.nan
+        is_refused = n_columns == 1 and np.isnan(rows).any()
         yield json.dumps({"rows": document}).encode(), None if is_refused else rows
 
 

@@ -21,9 +21,15 @@ from sklearn.utils import all_estimators
 
 from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray
-from vennforest.calibrators.formula import Written, if_at_most, softmax
+from vennforest.calibrators.formula import Written, if_at_most
 from vennforest.export.onnx_graph import OPSET, PART, OnnxGraph
-from vennforest.export.onnx_trees import TREE_ENSEMBLES, booster_writer, tree_scores, with_first
+from vennforest.export.onnx_trees import (
+    TREE_ENSEMBLES,
+    booster_writer,
+    logistic,
+    tree_scores,
+    with_first,
+)
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 
 MAX_SECONDS = 60.0
@@ -90,13 +96,14 @@ def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
     if not hasattr(model, "predict_proba"):
         return _of_two(graph, decision) if len(model.classes_) == 2 else decision
     if len(model.classes_) == 2:
-        return with_first(graph, graph.value(Written(decision).logistic()))
+        return with_first(graph, graph.value(logistic(Written(decision))))
     rows = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
     p = softmax_of(model.decision_function(rows), axis=1)
     if np.allclose(p, model.predict_proba(rows)):
-        return graph.value(softmax(Written(decision)))
-    each = Written(decision).logistic()
-    return graph.value(each / each.sum())
+        return graph.node("Softmax", decision, axis=1)
+    each = Written(graph.value(logistic(Written(decision))))
+    total = each.sum()  # where all underflow scikit-learn answers with equal shares
+    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), each / total))
 
 
 def _of_two(graph: OnnxGraph, decision: str) -> str:

@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError
-from vennforest.calibrators.formula import Written, if_at_most, softmax
+from vennforest.calibrators.formula import Term, Written, if_at_most
 from vennforest.export.onnx_graph import OnnxGraph
 from vennforest.forest import FORESTS
 from vennforest.sources.estimators import trained_names
@@ -140,7 +140,7 @@ def _adaboost_scores(graph: OnnxGraph, model: AdaBoostClassifier, rows: str) -> 
         values = weight * votes[part.tree_.value[:, 0].argmax(axis=1)]
         trees.append([(part.tree_, column) for column in values.T])
     decision = _sum_of_trees(graph, _single(graph, rows), trees)
-    return graph.value(softmax(Written(decision)))
+    return graph.node("Softmax", decision, axis=1)
 
 
 # --- other packages ------------------------------------------------------------------------------
@@ -227,7 +227,8 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         return _single(graph, code)
 
     if k > 1:
-        powers = rounded(graph.value((Written(raw) - Written(raw).largest()).exp()))
+        below = rounded(graph.value(Written(raw) - Written(raw).largest()))
+        powers = rounded(graph.value(Written(below).exp()))
         total = rounded(graph.value(Written(powers).sum()))
         return rounded(graph.value(Written(powers) / Written(total)))
     power = rounded(graph.value((-1.0 * Written(raw)).exp()))
@@ -339,8 +340,16 @@ def _boosted(
     constants: list[NodeValues] = [(LEAF, np.array([value])) for value in start]
     raw = factor * Written(_sum_of_trees(graph, rows, [constants, *trees]))
     if len(start) == 1:
-        return with_first(graph, graph.value(raw.logistic()))
-    return graph.value(softmax(raw) if is_softmax else raw.logistic())
+        return with_first(graph, graph.value(logistic(raw)))
+    if is_softmax:
+        return graph.node("Softmax", graph.value(raw), axis=1)
+    return graph.value(logistic(raw))
+
+
+def logistic(x: Term) -> Term:
+    """Return ``1 / (1 + exp(-x))`` with all digits near 0, where `Term.logistic` has a limit."""
+    below = x.min(0.0)
+    return below.exp() / (1.0 + (below - x.max(0.0)).exp())
 
 
 def with_first(graph: OnnxGraph, second: str) -> str:

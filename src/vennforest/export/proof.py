@@ -285,12 +285,32 @@ def run_graph(graph: Any, feed: dict[str, NDArray[Any]]) -> Answers:
         session = runtime.InferenceSession(
             graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        values = session.run(None, feed)
+        parts = _run_rows(session, feed)
     except Exception as error:
         raise InputError(
             f"model must be one that onnxruntime runs: {type(error).__name__}, {one_line(error)}"
         ) from error
-    return dict(zip([output.name for output in session.get_outputs()], values, strict=True))
+    return dict(zip([output.name for output in session.get_outputs()], parts, strict=True))
+
+
+def _run_rows(session: Any, feed: dict[str, NDArray[Any]]) -> list[FloatArray]:
+    """Return the outputs of a graph; where it stops at a row, as for an unknown text, NaN."""
+    try:
+        return list(session.run(None, feed))
+    except Exception as error:
+        rows: list[Any] = []
+        for i in range(len(next(iter(feed.values())))):
+            try:
+                rows.append(session.run(None, {name: x[i : i + 1] for name, x in feed.items()}))
+            except Exception:
+                rows.append(None)
+        answered = next((row for row in rows if row is not None), None)
+        if answered is None:
+            raise error
+        refused = [np.full_like(output, np.nan) for output in answered]
+        return [
+            np.concatenate(part) for part in zip(*(row or refused for row in rows), strict=True)
+        ]
 
 
 # --- calibrators ---------------------------------------------------------------------------------
