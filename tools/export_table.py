@@ -55,6 +55,8 @@ def candidates() -> Iterator[tuple[str, str, Any]]:
             continue
     for kind in ("classifier", "transformer"):
         for name, cls in all_estimators(kind):
+            if kind == "transformer" and issubclass(cls, ClassifierMixin):
+                continue
             estimator = instance_of(name, cls)
             if kind == "transformer":
                 estimator = make_pipeline(estimator, LogisticRegression())

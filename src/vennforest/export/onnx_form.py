@@ -61,13 +61,13 @@ def to_onnx(
     Parameters
     ----------
     model : CalibratedClassifier or Calibrator
-        A fitted calibrator, or a fitted classifier, of several folds too. Its estimators are
-        forests with ``subforest="all"``, `HistGradientBoostingClassifier`, models of XGBoost,
-        LightGBM or CatBoost without categories of their own, or models that skl2onnx converts, as
-        it must all preprocessing steps; or they are a blend of such.
-    X : data frame of shape (n_rows, d), optional
-        Any rows with the column names and types of the training data: the graph then has an input
-        of shape (n, 1) for each column, of float64 or text.
+        A fitted calibrator, or a fitted classifier, of several folds and blends too. Trees, linear
+        models and support vector machines of scikit-learn, models of XGBoost, LightGBM and CatBoost
+        without categories of their own, and some transformers are written in double precision;
+        skl2onnx converts the others.
+    X : array or data frame of shape (n_rows, d), optional
+        Any rows like those of training, by which the drawn rows are made. With a data frame the
+        graph has an input of shape (n, 1) for each column, of float64 or text.
     confidence : bool, default=False
         Whether to add the ends of the 95% confidence intervals, ``low95`` and ``high95``.
 
@@ -82,22 +82,21 @@ def to_onnx(
     Raises
     ------
     ImportError
-        If onnx is not installed, onnxruntime for boosters of other packages, onnxmltools for
-        XGBoost and LightGBM, or skl2onnx for other estimators and for preprocessing steps.
+        If onnx or onnxruntime is not installed, or skl2onnx for steps and models that it converts.
     ValueError
-        If the model has random subforests, groups (``by``), a changed prior of more than two
-        classes, a user's function, a step that skl2onnx does not convert, a booster with categories
-        of its own, or one that gives other probabilities after its conversion for drawn rows
-        between its thresholds.
+        If the model has subforests of its own for each example, groups (``by``), a changed prior of
+        more than two classes, a user's function, a step that skl2onnx does not convert within a
+        minute, or a booster with categories of its own; or if the graph answers otherwise than the
+        model for drawn rows, or these cannot be drawn without ``X``.
 
     Notes
     -----
-    Forests, histogram boosting, blends of these and calibrators agree with ``predict_proba`` to
-    1e-12. Preprocessing steps and other estimators are converted partly in single precision: scores
-    may differ by about 1e-7, and in rare cases a value falls on the other side of a threshold.
-    Where their score is that of a calibration example but for such a difference, this one is taken:
-    otherwise bounds and intervals, which are steps that begin at these scores, would be those of a
-    neighbouring step.
+    The graph is run by onnxruntime on 200 drawn rows before it is returned: in the range of ``X``,
+    or else of the numbers in the graph, at its ends and beyond, with missing, infinite and unknown
+    cells. Probabilities, bounds and intervals must differ from Python's by at most 1e-9 plus a
+    hundred-thousandth of p or 1 - p, whichever is smaller. Where a score misses the end of a step
+    by rounding, they may be those of the neighbouring step. Scores that differ from that of a
+    calibration example by rounding alone are taken for it.
     """
     graph = OnnxGraph()
     if isinstance(model, Calibrator):
