@@ -139,8 +139,8 @@ def _segments(w: Words, s: Section, n: int | None) -> list[str]:
     )
     return [
         f"Probabilities of {label} are off beyond chance in {s.numbers['off'] or 'none'} of "
-        f"{s.numbers['segments']:,} segments. The worst is “{frame.index[0]}”: {numbers.percent(worst['expected'])} "
-        f"expected, {numbers.percent(worst['observed'])} observed in "
+        f"{s.numbers['segments']:,} segments. The worst is “{frame.index[0]}”: "
+        f"{numbers.percent(worst['expected'])} expected, {numbers.percent(worst['observed'])} observed in "
         f"{numbers.rows(int(worst['n']))} (p = {numbers.fixed(worst['pvalue'], 3)}).",
         f"Segments of one and two columns with {s.numbers['min_rows']} rows or more were searched, "
         f"and p-values are adjusted for the whole search. {assumption} Segments overlap; of those "
