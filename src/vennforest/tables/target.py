@@ -24,6 +24,10 @@ MAX_FRACTIONS = 20
 """Distinct numbers with a fraction that are taken for class labels."""
 
 
+MAX_MISSING_LABELS = 0.02
+"""Share of rows without a label from which a note says what leaving them out does."""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
     """A table split into X, whose index is the row in the file, from 0, and y.
@@ -81,7 +85,13 @@ def split_target(
     notes: list[str] = []
     if len(y) < len(X):
         n_missing = len(X) - len(y)
-        notes.append(f"{n_missing:,} of {len(X):,} rows have no {target!r} and are left out.")
+        note = f"{n_missing:,} of {len(X):,} rows have no {target!r} and are left out."
+        if n_missing > MAX_MISSING_LABELS * len(X):
+            note += (
+                " If their labels are known later, or rows were not followed long enough, the "
+                "others are no random part of the rows, and frequencies are off."
+            )
+        notes.append(note)
         X = X[labels.is_present]
     types = {column: declared for column, declared in types.items() if column in X.columns}
     if not screened:
