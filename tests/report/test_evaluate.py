@@ -253,7 +253,7 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     options = {"n_folds": 2, "n_trees": 10, "methods": ["platt"]}
     verdict = evaluate(X, y, **options).verdict
     assert (verdict.action, verdict.column) == ("check", "repair") and "“repair”" in str(verdict)
-    assert not evaluate(X[["heat"]], y, **options).origin.suspects
+    assert not evaluate(X[["heat"]], y, **options).findings.origin.suspects
 
 
 def test_it_prints_a_few_lines(cancer):
