@@ -129,10 +129,11 @@ def distances_of(
     features = spline_features(logit(of_cell), knots)
     rng = np.random.default_rng(random_state)
     n_draws = max(n_draws, round(10 / (1 - level)))
-    spread, vectors = np.linalg.eigh(_covariance(fit, knots, inside))
-    if not np.isfinite(spread).all():
+    covariance = _covariance(fit, knots, inside)
+    if not np.isfinite(covariance).all():
         ends, chance = np.full((2, 4), np.nan), np.full(4, np.nan)
     else:
+        spread, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(spread, 0))
         noise = features @ root @ rng.standard_normal((len(spread), n_draws))
         z = features[:, 1]
