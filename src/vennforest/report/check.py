@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
-from vennforest._validation import InputError, encode_labels
+from vennforest._validation import InputError, encode_labels, is_frame
 from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
@@ -20,6 +20,7 @@ from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import group_codes
+from vennforest.tables.columns import as_pandas
 from vennforest.validation.update import class_shares_of
 
 UNNAMED_PREDICTIONS = "Predictions"
@@ -104,7 +105,12 @@ def check(
     return assemble(
         Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
         origin,
-        Question(name=name, positive=positive, **question),
+        Question(
+            name=name,
+            positive=positive,
+            predictors=as_pandas(X) if is_model and is_frame(X) else None,
+            **question,
+        ),
         len(codes),
         notes=remarks,
         settings=settings,

@@ -30,6 +30,14 @@ from vennforest.tables.screening import leaks
 from vennforest.validation.grades import MISSING, grade_names
 
 
+MISSING_CELLS = {
+    "logistic": "numbers are replaced by the median of the training rows, beside an indicator",
+    "named": "they are given to the model as missing",
+    "other": "as the model handles them",
+}
+"""How missing cells are handled by the estimators that names stand for, and by others."""
+
+
 def evaluate(
     X: Any,
     y: ArrayLike,
@@ -142,6 +150,7 @@ def evaluate(
         thresholds=thresholds,
         random_state=random_state,
         site=site,
+        predictors=as_pandas(X) if is_frame(X) else None,
     )
     question.check(np.unique(np.asarray(y).ravel().astype(str)))
     is_table = is_frame(X)
@@ -192,6 +201,9 @@ def evaluate(
         "n_folds": predictions.n_folds,
         "n_trees": n_trees,
         "n_columns": int(X.shape[1]),
+        "missing": MISSING_CELLS["logistic" if estimator == "logistic" else "named"]
+        if is_named
+        else MISSING_CELLS["other"],
         **_settings_of(fitted),
     }
     return assemble(

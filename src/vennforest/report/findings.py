@@ -51,6 +51,7 @@ from vennforest.report.sections import (
     compared_models,
     compared_sites,
     compared_updates,
+    described_predictors,
     promised_thresholds,
     searched_segments,
     tested_grades,
@@ -125,7 +126,8 @@ class Origin:
 class Question:
     """What is asked of predictions: the arguments that `evaluate` and `check` share.
 
-    ``site``, ``grades`` and the columns of ``by`` are (n,); ``segments`` is a data frame of n rows.
+    ``site``, ``grades`` and the columns of ``by`` are (n,); ``segments`` and ``predictors``, the
+    columns of the model, are data frames of n rows.
     """
 
     name: str
@@ -141,6 +143,7 @@ class Question:
     segments: pd.DataFrame | None = None
     promises: Mapping[str, float] | None = None
     updates: bool = False
+    predictors: pd.DataFrame | None = None
 
     def check(self, classes: NDArray[Any]) -> None:
         """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
@@ -441,7 +444,7 @@ def _sections(
 ) -> dict[str, Section]:
     """Return what the further questions found."""
     best, rows = predictions.estimates[method], predictions.rows
-    sections = {}
+    sections, site = {}, None
     if question.promises:
         sections["promises"] = promised_thresholds(predictions, best, question.promises)
     if predictions.compared:
@@ -449,6 +452,9 @@ def _sections(
     if question.site is not None:
         site = grade_names(question.site, "site").astype(str)[rows]
         sections["sites"] = compared_sites(predictions, best, site)
+    if question.predictors is not None:
+        X = question.predictors.take(rows)
+        sections["predictors"] = described_predictors(predictions, X, site)
     if question.grades is not None:
         grade = pd.Series(question.grades).take(rows)
         sections["grades"] = tested_grades(predictions, best, grade, question.reference)

@@ -11,7 +11,7 @@ from vennforest._program import __version__
 from vennforest.report.findings import Findings
 from vennforest.report.measures import CALIBRATION_TEST_LEVEL
 from vennforest.report.numbers import area, fixed, percent, points, probability
-from vennforest.report.section_words import SECTIONS, subgroup_sentences
+from vennforest.report.section_words import SECTIONS, missing_text, subgroup_sentences
 from vennforest.report.verdict import Verdict
 from vennforest.report.words import (
     COSTS,
@@ -174,9 +174,15 @@ class PaperWords(Words):
         """Sentences on parts of the rows; every part that is off is named."""
         texts = [f"By {c}: {text}" for c, text in subgroup_sentences(self, None).items()]
         for name, view in SECTIONS.items():
-            if name in self.f.sections and name != "updates":
+            if name in self.f.sections and name not in ("updates", "predictors"):
                 texts.append(view.sentences(self, self.f.sections[name], None)[0])
         return " ".join(texts)
+
+    @property
+    def missing(self) -> str:
+        """The missing cells of each predictor."""
+        section = self.f.sections.get("predictors")
+        return "" if section is None else missing_text(self, section, None)
 
     @property
     def verb(self) -> str:
@@ -209,6 +215,7 @@ PARAGRAPHS: dict[str, list[list[Sentence]]] = {
                 lambda w: "n_columns" in w.f.settings,
                 "There were {w.f.settings[n_columns]:,} candidate predictors.",
             ),
+            (lambda w: w.missing, "{w.missing}"),
             *SAMPLE_SIZE,
         ],
         [

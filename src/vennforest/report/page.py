@@ -164,13 +164,16 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
     sections = []
     for name, view in SECTIONS.items():
         if (section := findings.sections.get(name)) is not None:
-            picture, part = view.picture(words, section), section.frame
+            picture, part, columns = view.picture(words, section), section.frame, view.columns
+            if name == "predictors":
+                parts = section.numbers["parts"]
+                columns = [*columns, *((p, p.capitalize(), "short") for p in parts)]
             sections.append({
                 "anchor": name,
                 "title": view.title,
                 "sentences": view.sentences(words, section, MAX_LISTED),
                 "picture": None if picture is None else figures.draw(name, picture),
-                "table": None if part is None else table(part, view.columns, part.index),
+                "table": None if part is None else table(part, columns, part.index),
                 "heading": None if part is None else part.index.name,
             })  # fmt: skip
     return render_page(

@@ -21,6 +21,7 @@ from vennforest.metrics.variance import share_interval
 from vennforest.report.alternatives import BLEND
 from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
+from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
 from vennforest.validation.segments import segments
@@ -32,6 +33,9 @@ MAX_UPDATED_CLASSES = 10
 
 MAX_SEGMENTS = 15
 """Maximum number of segments in the table, the worst calibrated ones."""
+
+MAX_DESCRIBED_PARTS, MAX_DESCRIBED_PREDICTORS, MAX_DESCRIBED_VALUES = 6, 100, 4
+"""Most classes, or sites, by which predictors are described, predictors, and values of each."""
 
 MAX_RATIO = 0.1
 """Distance of slope and observed over expected from 1 that does not matter."""
@@ -207,6 +211,46 @@ def compared_sites(
         rejected[title] = values.index[is_clear & ((values - 1).abs() > MAX_RATIO)].tolist()
     numbers = {"intervals": 2 * len(names), "has_groups": groups is not None}
     return Section(frame, numbers, rejected)
+
+
+def described_predictors(
+    predictions: Predictions, X: pd.DataFrame, site: NDArray[Any] | None = None
+) -> Section:
+    """Describe the columns of X (n, d): missing cells, and values by class and site.
+
+    Of numbers there are median and quartiles, of each frequent other value its share among the
+    cells that are not missing.
+    """
+    classes = predictions.classes
+    parts = {"all": np.ones(len(X), bool)}
+    if len(classes) <= MAX_DESCRIBED_PARTS:
+        parts |= {str(label): predictions.codes == j for j, label in enumerate(classes)}
+    if site is not None and len(names := np.unique(site)) <= MAX_DESCRIBED_PARTS:
+        parts |= {f"site {name}": site == name for name in names}
+    rows: dict[str, dict[str, Any]] = {}
+    for name in [*X][:MAX_DESCRIBED_PREDICTORS]:
+        cells = CellColumn(X[name].reset_index(drop=True), str(name))
+        kind, date_format = cells.infer()
+        present = cells.is_present
+        row: dict[str, Any] = {"missing": int((~present).sum()), "share": float((~present).mean())}
+        rows[str(name)] = row
+        if kind == "number":
+            values = cells.read(kind, date_format).astype(np.float64)
+            for part, of_part in parts.items():
+                if len(numbers := values[of_part & np.isfinite(values)]):
+                    quartiles = np.quantile(numbers, (0.5, 0.25, 0.75)).tolist()
+                    keys = (part, f"{part}_low", f"{part}_high")
+                    row |= dict(zip(keys, quartiles, strict=True))
+            continue
+        texts = X[name].astype(str).to_numpy()
+        for value in pd.Series(texts[present]).value_counts().index[:MAX_DESCRIBED_VALUES]:
+            rows[f"{name} = {value}"] = {
+                part: float((texts[of_part & present] == value).mean())
+                for part, of_part in parts.items()
+                if (of_part & present).any()
+            }
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Predictor")
+    return Section(frame, {"parts": list(parts), "predictors": X.shape[1]})
 
 
 def compared_updates(

@@ -601,9 +601,9 @@ def key_figures(words: Words) -> list[tuple[str, str]]:
         figures.append(
             (words.accuracy, f"of labels are right; the most frequent: {words.base_accuracy}")
         )
-    n_events = f"{m.observed * f.rows:.0f}"
+    n_observed = f"{m.observed * f.rows:.0f}"
     figures.append((
-        str(area(auc.value) if words.has_auc else n_events),
+        area(auc.value) if words.has_auc else n_observed,
         f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})"
         if words.has_auc
         else words.counted,
