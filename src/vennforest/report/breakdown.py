@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
 from vennforest.metrics import auc_interval, calibration_line, decision_curve, threshold_table
-from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.losses import squared_losses
+from vennforest.metrics.variance import share_interval
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
 from vennforest.report.measures import (
@@ -106,13 +106,9 @@ def thresholds(
     columns = vars(threshold_table(bounds=estimates.confidence, **options))
     for name, (low, high) in columns.pop("intervals").items():
         columns |= {f"{name}_low": low, f"{name}_high": high}
-    n = len(predictions.codes)
-    of_none, of_all = (decision_curve(versus=np.full(n, flag), **options) for flag in (0.0, 1.0))
-    is_all = of_all.everyone > 0  # which of the two is the better one
-    for end in ("", "_low", "_high"):
-        differences = [getattr(curve, f"difference{end}") for curve in (of_none, of_all)]
-        columns[f"net_benefit{end}"] = differences[0]
-        columns[f"gain{end}"] = np.where(is_all, *differences[::-1])
+    curve = vars(decision_curve(**options))
+    names = (f"{name}{end}" for name in ("net_benefit", "gain") for end in ("", "_low", "_high"))
+    columns |= {name: curve[name] for name in names}
     columns = {key: values for key, values in columns.items() if values is not None}
     return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
 

@@ -16,15 +16,12 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
     CalibrationLine,
     IntervalEstimate,
-    auc_interval,
-    calibration_distances,
     calibration_line,
 )
 from vennforest.metrics.losses import (
     Difference,
     difference_over_rows,
     log_losses,
-    loss_intervals_of,
     squared_losses,
 )
 from vennforest.report.measures import (
@@ -51,7 +48,7 @@ def difference_over_folds(
     """
     k, fold = predictions.n_folds, predictions.fold
     if k == 1:
-        return difference_over_rows(first, second, predictions.groups)
+        return difference_over_rows(first, second, predictions.groups, predictions.units)
     gap = first - second
     means = np.bincount(fold, weights=gap, minlength=k) / np.bincount(fold, minlength=k)
     ratio = 1 / (k - 1) if predictions.test_ratio is None else predictions.test_ratio
@@ -106,9 +103,6 @@ def difference_of_losses(
         return difference(*losses)
     losses = squared_losses(first.p, codes), squared_losses(second.p, codes)
     return replace(difference(*losses), loss="Brier score")
-
-
-N_DRAWS_OF_DISTANCES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +172,9 @@ def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates
         matrix,
         {m: float(matrix.paid(matrix.decide(e.p), codes).mean()) for m, e in estimates.items()},
         of_constants,
-        difference_over_rows(constant, matrix.paid(decisions, codes), predictions.groups),
+        difference_over_rows(
+            constant, matrix.paid(decisions, codes), predictions.groups, predictions.units
+        ),
         np.bincount(decisions, minlength=len(matrix.decisions)),
     )
 
@@ -196,26 +192,27 @@ def methods_frame(
     names: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return the measures of each method and of the baseline, with intervals."""
-    groups, weight = predictions.groups, np.ones(len(predictions.codes))
     rows = {}
     for name, values in measures.items():
         of_method = predictions.estimates.get(name) or predictions.baseline()
-        options = {"groups": groups, **predictions.for_metric(of_method)}
+        judged = predictions.judged(of_method)
         row = {"name": names.get(name, name), **asdict(values)}
         row["miscalibration"] = values.miscalibration
-        estimates = vars(loss_intervals_of(of_method.p, predictions.codes, weight, groups))
+        estimates = vars(judged.losses())
         if name != BASELINE:
-            area = auc_interval(**options)
-            estimates["auc"] = IntervalEstimate(area.auc, area.low, area.high)
+            estimates["auc"] = judged.auc()
         if predictions.positive is not None and name != BASELINE:
             estimates |= (line := vars(line_of(predictions, of_method)))
             row["certain"] = line["certain"]
             if name == method:
-                estimates |= vars(calibration_distances(n_draws=N_DRAWS_OF_DISTANCES, **options))
+                distances = vars(judged.distances())
+                chances = distances.pop("by_chance").items()
+                row |= {f"{key}_by_chance": value for key, value in chances}
+                estimates |= distances
         for key, estimate in estimates.items():
             if key != "certain":
-                ends = vars(estimate).values()
-                row |= dict(zip((key, f"{key}_low", f"{key}_high"), ends, strict=True))
+                row |= {key: estimate.value, f"{key}_low": estimate.low}
+                row[f"{key}_high"] = estimate.high
         if costs is not None and name != BASELINE:
             row["mean_cost"] = costs.mean[name]
         rows[name] = row

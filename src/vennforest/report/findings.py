@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._messages import not_one_of, shown
 from vennforest._validation import InputError, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import AucInterval, IntervalEstimate, auc_interval
+from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference, difference_over_rows
 from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
 from vennforest.report.breakdown import (
@@ -198,7 +198,7 @@ class Findings:
         The recommended method, and the rule that chose it, "" if there was no choice.
     methods, measures, baseline : data frame, dict of str to Measures, Measures
         Measures of each method with their intervals and of the base rate; those without intervals.
-    auc, gain, lines_off : AucInterval, Difference, dict of str to IntervalEstimate
+    auc, gain, lines_off : IntervalEstimate, Difference, dict of str to IntervalEstimate
         Of the recommended method: its ranking, how much lower its loss is than that of the base
         rate, and slope and observed over expected where they are off beyond chance.
     differences : dict of str to Difference
@@ -233,8 +233,9 @@ class Findings:
     methods: pd.DataFrame
     measures: Mapping[str, Measures]
     baseline: Measures
-    auc: AucInterval
+    auc: IntervalEstimate
     gain: Difference
+    skill: IntervalEstimate
     lines_off: Mapping[str, IntervalEstimate]
     differences: Mapping[str, Difference]
     levels: pd.DataFrame
@@ -356,7 +357,8 @@ def find(
     best, shares = predictions.estimates[method], predictions.baseline()
     baseline = measure(predictions, shares, seed)
     event = predictions.event(best)
-    area = auc_interval(groups=groups, **predictions.for_metric(best))
+    judged = predictions.judged(best)
+    area = judged.auc()
     costs = None if matrix is None else costs_of(matrix, predictions, best)
     tie = None if costs is None else costs.tie(predictions.positive)
     columns = question.columns(predictions.rows, n_rows)
@@ -388,8 +390,14 @@ def find(
         auc=area,
         # The log loss tells rare classes apart, which hardly move the Brier score.
         gain=difference_of_losses(
-            shares, best, codes, partial(difference_over_rows, groups=groups)
+            shares,
+            best,
+            codes,
+            partial(difference_over_rows, groups=groups, units=predictions.units),
         ),
+        skill=judged.log_loss_skill()
+        if np.isfinite(measures[method].log_loss)
+        else judged.brier_skill(),
         lines_off=lines_off(predictions, best) if question.tolerance is None else {},
         differences={m: compare_losses(m, method, predictions) for m in measures if m != method},
         levels=levels(predictions, best),
@@ -400,7 +408,7 @@ def find(
         subgroups=subgroups(columns, predictions, best, tolerance) if columns else None,
         costs=costs,
         half_width=half_width,
-        rows_needed=rows_for_precision(event.p, area.auc) if is_binary else {},
+        rows_needed=rows_for_precision(event.p, area.value) if is_binary else {},
         falls=_falls(predictions, method),
         sections=_sections(predictions, method, origin, question),
         settings={"random_state": seed, **settings},

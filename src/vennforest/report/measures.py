@@ -14,14 +14,16 @@ from scipy.special import logit, ndtri
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import (
+    CalibrationTests,
+    Estimates,
     auc_interval,
     calibration_error,
     confidence_minus_accuracy,
 )
-from vennforest.metrics._inputs import bin_codes, check_estimates
-from vennforest.metrics.calibration_tests import CalibrationTests, tests_of
+from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
 from vennforest.metrics.losses import log_losses, squared_losses
+from vennforest.metrics.variance import units_of
 from vennforest.multiprobability import Multiprobability
 
 RAW = "none"
@@ -151,9 +153,21 @@ class Predictions:
 
     def tests(self, estimates: MethodEstimates, rows: Any = slice(None)) -> CalibrationTests:
         """Test the calibration of one method in some rows, by the dependence of all of them."""
-        y = self.classes[self.codes]
-        problem = check_estimates(y, estimates.p, None, self.classes, self.label)
-        return tests_of(problem, self.groups, rows)
+        return self.judged(estimates).tests(rows)
+
+    def judged(self, estimates: MethodEstimates) -> Estimates:
+        """Return one method's estimates with their measures."""
+        return Estimates(**self.for_metric(estimates), groups=self.groups)
+
+    @property
+    def units(self) -> float:
+        """Number of rows, or groups, of the rarer of the positive class and the others.
+
+        With more than two classes it is the most frequent class against the others.
+        """
+        event = np.bincount(self.codes).argmax() if self.positive is None else self.positive
+        outcome = (self.codes == event).astype(np.float64)
+        return units_of(outcome, np.ones(len(outcome)), self.groups)
 
 
 @dataclass(frozen=True)
@@ -256,7 +270,7 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         log_loss=float(losses.mean()),
         impossible=int(np.isinf(losses).sum()),
         brier=float(squared_losses(p, codes).mean()),
-        auc=auc_interval(**options).auc,
+        auc=auc_interval(**options).value,
         accuracy=float((p.argmax(axis=1) == codes).mean()),
         calibration_error=error,
         chance_error=float(chance.mean()),

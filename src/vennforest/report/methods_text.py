@@ -131,7 +131,7 @@ class PaperWords(Words):
     def c(self) -> str:
         """The AUC with its interval."""
         auc = self.f.auc
-        return f"{area(auc.auc)} ({area(auc.low)} to {area(auc.high)})"
+        return f"{area(auc.value)} ({area(auc.low)} to {area(auc.high)})"
 
     @property
     def line(self) -> str:

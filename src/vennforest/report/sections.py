@@ -16,8 +16,8 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.decisions import threshold_for
 from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
-from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.losses import difference_over_rows, log_losses, squared_losses
+from vennforest.metrics.variance import share_interval
 from vennforest.report.alternatives import BLEND
 from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
@@ -117,7 +117,9 @@ def compared_models(predictions: Predictions, noun: str) -> Section:
         rows[name] = {"loss": float(losses[name].mean()), "seconds": model.seconds}
         rows[name]["predict_seconds"] = model.predict_seconds
         if name != noun:
-            gain = difference_over_rows(losses[noun], losses[name], predictions.groups)
+            gain = difference_over_rows(
+                losses[noun], losses[name], predictions.groups, predictions.units
+            )
             low, high = gain.mean - gain.margin, gain.mean + gain.margin
             rows[name] |= {"gain": gain.mean, "gain_low": low, "gain_high": high}
             better += [name] if low > 0 else []
@@ -162,7 +164,7 @@ def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> dict[s
     for name, score in scores.items():
         area = auc_interval(outcome, score)
         ks = ks_2samp(score[outcome > 0], score[outcome == 0], method="asymp").statistic
-        gini = [2 * end - 1 for end in (area.auc, area.low, area.high)]
+        gini = [2 * end - 1 for end in (area.value, area.low, area.high)]
         separation[name] = dict(
             zip(("gini", "gini_low", "gini_high", "ks"), (*gini, ks), strict=True)
         )

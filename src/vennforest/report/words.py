@@ -102,7 +102,9 @@ class Words:
     def span(self) -> str:
         """The AUC with its interval."""
         auc = self.f.auc
-        return f"AUC {area(auc.auc)}, 95% interval {area(auc.low)} to {area(auc.high)}; chance: 0.5"
+        return (
+            f"AUC {area(auc.value)}, 95% interval {area(auc.low)} to {area(auc.high)}; chance: 0.5"
+        )
 
     @property
     def base_rate(self) -> str:
@@ -165,7 +167,7 @@ class Words:
     @property
     def has_auc(self) -> bool:
         """Whether there are rows of two classes or more."""
-        return math.isfinite(self.f.auc.auc)
+        return math.isfinite(self.f.auc.value)
 
     @property
     def counted(self) -> str:
@@ -202,7 +204,7 @@ class Words:
     def n_ranked(self) -> str:
         """The number of rows that would show how it ranks."""
         auc = self.f.auc
-        effect = Difference(max(auc.auc - 0.5, WEAK_RANKING / 2), (auc.high - auc.low) / 2)
+        effect = Difference(max(auc.value - 0.5, WEAK_RANKING / 2), (auc.high - auc.low) / 2)
         return rows_needed(self.f.rows, effect)
 
     @property
@@ -297,15 +299,14 @@ class Words:
     @property
     def gain_text(self) -> str:
         """How much lower the loss is than that of the base rate, with its interval."""
-        gain = self.f.gain
-        reference = self.f.baseline.loss(gain.loss)
-        better = skill(self.f.best.loss(gain.loss), reference)
-        sign = -1 if better < 0 else 1
-        ends = sorted(sign * (gain.mean + side * gain.margin) / reference for side in (-1, 1))
-        low, high = map(signed, ends)
+        better, sign = self.f.skill.value, -1 if self.f.skill.value < 0 else 1
+        low, high = sorted(sign * end for end in (self.f.skill.low, self.f.skill.high))
+        interval = "no interval: too few rows or groups of the rarer outcome"
+        if math.isfinite(low):
+            interval = f"95% interval {signed(low)} to {signed(high)}"
         return (
             f"{signed(abs(better))} {lower_or_higher(better)} than that of {self.base_rate} "
-            f"(95% interval {low} to {high})"
+            f"({interval})"
         )
 
     @property
@@ -493,12 +494,12 @@ CALIBRATION: list[Sentence] = [
 ]
 RANKING: list[Sentence] = [
     (
-        lambda w: math.isfinite(w.f.auc.auc),
+        lambda w: math.isfinite(w.f.auc.value),
         "{w.span}. Its {w.loss} is {w.gain_text}. {w.accuracy} of its most probable classes are "
         "right; always “{w.most_frequent}”: {w.base_accuracy}.",
     ),
     (
-        lambda w: not math.isfinite(w.f.auc.auc),
+        lambda w: not math.isfinite(w.f.auc.value),
         "All rows are “{w.most_frequent}”, so ranking cannot be measured.",
     ),
     (
@@ -519,9 +520,9 @@ COSTS: list[Sentence] = [
     )
 ]
 RECOMMENDATION: list[Sentence] = [
-    (lambda w: w.f.auc.above_chance, "It has {w.f.rule}."),
+    (lambda w: w.f.auc.low > 0.5, "It has {w.f.rule}."),
     (
-        lambda w: not w.f.auc.above_chance,
+        lambda w: not w.f.auc.low > 0.5,
         "No method has been shown to beat the base rate; {w.name} comes closest.",
     ),
     (lambda w: w.others, "{w.others}"),
@@ -602,7 +603,7 @@ def key_figures(words: Words) -> list[tuple[str, str]]:
         )
     n_observed = f"{m.observed * f.rows:.0f}"
     figures.append((
-        area(auc.auc) if words.has_auc else n_observed,
+        area(auc.value) if words.has_auc else n_observed,
         f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})"
         if words.has_auc
         else words.counted,
