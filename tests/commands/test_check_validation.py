@@ -44,7 +44,7 @@ def test_grades_are_tested_and_compared_with_earlier_ones(
     assert set(sections) == {"updates", "promises", "grades", "segments"}
     area, p = auc_interval(table["default"], table["pd"]), table["pd"].to_numpy()
     ks = ks_2samp(p[table["default"] == 1], p[table["default"] == 0]).statistic
-    gini = f"Gini is {200 * area.auc - 100:.1f}% (95% interval {200 * area.low - 100:.1f}% to"
+    gini = f"Gini is {200 * area.value - 100:.1f}% (95% interval {200 * area.low - 100:.1f}% to"
     page = (tmp_path / "c.html").read_text("utf-8")
     assert gini in page and f"and KS {100 * ks:.1f}%, by probability" in page
     section = sections["grades"]

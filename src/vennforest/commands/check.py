@@ -46,6 +46,7 @@ from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.section_words import MAX_LISTED, SECTIONS
 from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
+from vennforest.report.splits import read_times
 from vennforest.report.words import Words
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
@@ -72,8 +73,11 @@ def run_check(options: Check) -> None:
     model = _model_of(options)
     frame = read_rows(path, model, options.form, options.target)
     options.row_counts[path] = len(frame)
+    if options.horizon is not None:  # a row without a label was last seen without the event
+        frame = _without_event(frame, options)
     table = split_target(frame, options.target, name=path.name, screened=False)
     groups, by = [options.groups, options.grades, options.validation], options.by or []
+    by = [*by, *filter(None, (options.weight, options.time, options.until))]
     segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
     divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
     divided = divided.loc[table.X.index]
@@ -106,7 +110,25 @@ def _check_options(options: Check) -> list[str]:
         raise InputError("--reference must be given with --grades, got no --grades")
     if options.grades is not None and options.groups is not None:
         raise InputError(GRADES_OF_GROUPS)
+    if options.horizon is not None and None in (options.time, options.until):
+        raise InputError("--horizon must be used with --time and --until, the dates of each row")
+    if options.until is not None and options.horizon is None:
+        raise InputError("--until must be used with --horizon, got no --horizon")
+    if options.time is not None and options.grades is None and options.horizon is None:
+        raise InputError("--time must be used with --grades or --horizon, got neither")
     return check_page_options(options)
+
+
+def _without_event(frame: pd.DataFrame, options: Check) -> pd.DataFrame:
+    """Return the table with the other label where the label of the event is missing."""
+    labels = frame[options.target]
+    present = labels.dropna().unique().tolist()
+    negative = [label for label in present if str(label) != options.positive]
+    if options.positive is None and len(present) == 2:
+        negative = sorted(present)[:1]
+    if labels.notna().all() or len(negative) != 1:
+        return frame
+    return frame.assign(**{options.target: labels.fillna(negative[0])})
 
 
 def _check_columns(options: Check, table: LabelledTable, divided: pd.DataFrame) -> Outcome:
@@ -215,7 +237,8 @@ def _arguments(
     options: Check, table: LabelledTable, divided: pd.DataFrame, classes: Sequence[Any]
 ) -> dict[str, Any]:
     """Return the arguments of ``check`` beside labels and probabilities."""
-    named = [options.groups, options.validation, *(options.by or [])]
+    named = [options.groups, options.validation, options.weight, *(options.by or [])]
+    named += [options.time, options.until]
     values = values_in(divided[list(dict.fromkeys(filter(None, named)))])
     arguments = common_arguments(options, table, values) | {"updates": options.updates}
     promised = [name for name in PROMISES if getattr(options, name) is not None]
@@ -226,6 +249,13 @@ def _arguments(
         arguments["site"] = values[options.validation]
     if options.grades is not None:
         arguments["grades"] = divided[options.grades]
+        arguments["time"] = None if options.time is None else values[options.time]
+    if options.horizon is not None:
+        entry, end = (
+            read_times(values[str(name)], str(name)) for name in (options.time, options.until)
+        )
+        days = (end - entry) / np.timedelta64(1, "D") if entry.dtype.kind == "M" else end - entry
+        arguments["follow_up"] = np.asarray(days, dtype=np.float64), options.horizon
     if options.reference is not None:
         reference = read_table(options.reference, [str(options.grades)], form=options.form)
         options.row_counts[options.reference] = len(reference)
@@ -233,7 +263,8 @@ def _arguments(
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
         columns = [*map(str, divided)]
         unused = [split_entry(entry, classes, columns)[1] for entry in options.probability or ()]
-        unused += [name for name in (options.groups, options.grades, options.validation) if name]
+        named = [options.groups, options.grades, options.validation, options.weight]
+        unused += [name for name in [*named, options.time, options.until] if name]
         unused += [name for label in classes for name in columns_of(label, OUTPUT_KINDS)]
         arguments["segments"] = divided[[name for name in columns if name not in unused]]
     elif options.segments:

@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import typer
 from pandas.api.types import infer_dtype
 
 from vennforest._files import Input, marked, shown_path, url_of, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError, has_leading_zeros
+from vennforest._validation import FloatArray, InputError, has_leading_zeros
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
@@ -98,6 +99,7 @@ def common_arguments(
     return {
         "positive": options.positive,
         "groups": None if options.groups is None else values[options.groups],
+        "sample_weight": None if options.weight is None else weights_in(values, options.weight),
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
         "tolerance": None if options.tolerance is None else options.tolerance / 100,
@@ -106,6 +108,14 @@ def common_arguments(
         "target": table.target,
         "notes": table.notes,
     }
+
+
+def weights_in(values: Mapping[str, Any], name: str) -> FloatArray:
+    """Return the weights (n,) in a column."""
+    weights = pd.to_numeric(pd.Series(values[name]), errors="coerce").to_numpy(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError(f"the weights {name!r} must be numbers of 0 or more in every row")
+    return weights
 
 
 def shares_in(text: str | None, name: str) -> list[float] | None:

@@ -32,7 +32,15 @@ from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types, texts_of
 
 REPORT_OPTIONS = [f.name for f in fields(Report) if f.init and f.name not in ("data", "target")]
-FIT_OPTIONS = ["estimator", "trees", "groups", *("drop", "keep", "types", "missing"), *FORM, "seed"]
+FIT_OPTIONS = [
+    "estimator",
+    "trees",
+    "groups",
+    "weight",
+    *("drop", "keep", "types", "missing"),
+    *FORM,
+    "seed",
+]
 """Options that are kept in the commands that are advised."""
 
 OTHER_ESTIMATORS = BLENDED[1:]
@@ -49,7 +57,7 @@ def run_report(options: Report) -> None:
     site = options.groups if options.validation == "by-group" else options.validation
     if options.validation == "by-group" and site is None:
         raise InputError("--validation by-group must be used with --groups, got none")
-    split_by = (options.groups, options.time, site)
+    split_by = (options.groups, options.time, site, options.weight)
     table, values = split_table(options, frame, target, name, types, split_by)
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)

@@ -37,8 +37,13 @@ class Difference:
 
 
 def difference_over_rows(
-    first: FloatArray, second: FloatArray, groups: IntArray | None, units: float
+    first: FloatArray,
+    second: FloatArray,
+    groups: IntArray | None,
+    units: float,
+    weight: FloatArray | None = None,
 ) -> Difference:
     """Return the mean difference of losses (n,); ``units`` as in `units_of`."""
-    estimate = mean_estimate(first - second, np.ones(len(first)), groups, units, null=0.0)
+    weight = np.ones(len(first)) if weight is None else weight
+    estimate = mean_estimate(first - second, weight, groups, units, null=0.0)
     return Difference(estimate.value, (estimate.high - estimate.low) / 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
 from vennforest._validation import InputError, encode_labels, is_frame
 from vennforest.classifier import CalibratedClassifier
+from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
@@ -35,6 +37,8 @@ def check(
     classes: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     positive: Any = None,
+    sample_weight: ArrayLike | None = None,
+    follow_up: tuple[ArrayLike, float] | None = None,
     name: str = "predictions",
     target: str = "label",
     notes: Sequence[str] = (),
@@ -62,14 +66,19 @@ def check(
     positive : label, optional
         The class to which probabilities of shape (n,) refer, by default the second in sorted order;
         also the positive class of the page, by default the rarer one.
+    sample_weight : array-like of shape (n,), optional
+        Weights, such as those of a survey; see `Estimates`.
+    follow_up : tuple of array-like of shape (n,) and float, optional
+        Times until the event or until a row was last seen, and the horizon of the probabilities;
+        see `Estimates`. Rows that were lost before the horizon are left out, and others weigh more.
     name, target, notes
         As in ``evaluate``.
     **question
         ``by``, ``costs``, ``tolerance``, ``thresholds`` and ``random_state`` as in ``evaluate``;
         ``site`` (n,), to measure and pool over sites; ``grades`` (n,) to test, with those of a
-        ``reference``; ``segments``, a data frame of n rows to search for faults; ``promises``, a
-        dict of targets for "sensitivity", "specificity" and "precision"; ``updates``, whether to
-        compare updates for another population even if calibration is not rejected.
+        ``reference``, and by ``time`` (n,); ``segments``, a data frame of n rows to search for
+        faults; ``promises``, a dict of targets for "sensitivity", "specificity" and "precision";
+        ``updates``, whether to compare updates for another population even if calibration is not rejected.
 
     Raises
     ------
@@ -102,19 +111,47 @@ def check(
         names[BASELINE] = METHOD_NAMES[BASELINE]
         origin = Origin(kind="given", target=target, noun="model", names=names)
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
+    frame = as_pandas(X) if is_model and is_frame(X) else None
+    asked = Question(name=name, positive=positive, predictors=frame, **question)
+    asked.check(labels)
+    predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)
+    if sample_weight is not None or follow_up is not None:
+        predictions = _weighted(asked.with_positive(predictions), sample_weight, follow_up, remarks)
     return assemble(
-        Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
+        predictions,
         origin,
-        Question(
-            name=name,
-            positive=positive,
-            predictors=as_pandas(X) if is_model and is_frame(X) else None,
-            **question,
-        ),
+        asked,
         len(codes),
         notes=remarks,
         settings=settings,
     )
+
+
+def _weighted(
+    predictions: Predictions,
+    sample_weight: ArrayLike | None,
+    follow_up: tuple[ArrayLike, float] | None,
+    notes: list[str],
+) -> Predictions:
+    """Return the rows of weight above 0, with weights and the labels at the horizon.
+
+    A note says how many rows are left out.
+    """
+    first = next(iter(predictions.estimates.values()))
+    options = predictions.for_metric(first) | {"sample_weight": sample_weight}
+    judged = Estimates(**options, follow_up=follow_up)
+    rows = np.flatnonzero(judged._counted)
+    if len(rows) < len(predictions.codes):
+        n_left_out = len(predictions.codes) - len(rows)
+        why = "have weight 0" if follow_up is None else "were lost before the horizon"
+        notes.append(f"{n_left_out:,} rows {why} and are left out.")
+    if follow_up is not None:
+        notes.append(
+            f"Events count within {follow_up[1]:g} of the time of entry. Rows that were followed "
+            "so long weigh more, by the inverse probability of being followed (Kaplan–Meier): this "
+            "is right if rows are lost whatever their risk."
+        )
+    return replace(predictions.take(rows), codes=judged.codes, weight=judged.weight)
 
 
 def _of_arrays(

@@ -48,12 +48,15 @@ def difference_over_folds(
     """
     k, fold = predictions.n_folds, predictions.fold
     if k == 1:
-        return difference_over_rows(first, second, predictions.groups, predictions.units)
+        return difference_over_rows(
+            first, second, predictions.groups, predictions.units, predictions.weight
+        )
     gap = first - second
-    means = np.bincount(fold, weights=gap, minlength=k) / np.bincount(fold, minlength=k)
+    weight = np.ones(len(gap)) if predictions.weight is None else predictions.weight
+    means = np.bincount(fold, weight * gap, minlength=k) / np.bincount(fold, weight, minlength=k)
     ratio = 1 / (k - 1) if predictions.test_ratio is None else predictions.test_ratio
     error = np.sqrt((1 / k + ratio) * means.var(ddof=1))
-    return Difference(float(gap.mean()), float(student.ppf(0.975, k - 1) * error))
+    return Difference(predictions.mean(gap), float(student.ppf(0.975, k - 1) * error))
 
 
 def choose(
@@ -166,14 +169,18 @@ def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates
     codes, estimates = predictions.codes, predictions.estimates
     decisions = matrix.decide(best.p)
     of_rows = matrix.costs[codes]
-    of_constants = of_rows.mean(axis=0)
+    of_constants = np.average(of_rows, axis=0, weights=predictions.weight)
     constant = of_rows[:, int(of_constants.argmin())]
     return Costs(
         matrix,
-        {m: float(matrix.paid(matrix.decide(e.p), codes).mean()) for m, e in estimates.items()},
+        {m: predictions.mean(matrix.paid(matrix.decide(e.p), codes)) for m, e in estimates.items()},
         of_constants,
         difference_over_rows(
-            constant, matrix.paid(decisions, codes), predictions.groups, predictions.units
+            constant,
+            matrix.paid(decisions, codes),
+            predictions.groups,
+            predictions.units,
+            predictions.weight,
         ),
         np.bincount(decisions, minlength=len(matrix.decisions)),
     )
@@ -228,18 +235,19 @@ def classes_frame(
     and the mean is off by more than the tolerance.
     """
     codes, k, p = predictions.codes, len(predictions.classes), estimates.p
-    predicted, counts = p.argmax(axis=1), np.bincount(codes, minlength=k)
-    hits = np.bincount(codes[predicted == codes], minlength=k)
+    weight = np.ones(len(codes)) if predictions.weight is None else predictions.weight
+    predicted, counts = p.argmax(axis=1), np.bincount(codes, weight, minlength=k)
+    hits = np.bincount(codes, weight * (predicted == codes), minlength=k)
     tests = predictions.tests(estimates)
     is_rejected = tests.class_pvalues < CALIBRATION_TEST_LEVEL
     excess = tests.class_excess
     with np.errstate(invalid="ignore"):
         columns = {
-            "n": counts,
-            "share": counts / len(codes),
-            "mean": p.mean(axis=0),
+            "n": np.bincount(codes, minlength=k),
+            "share": counts / weight.sum(),
+            "mean": np.average(p, axis=0, weights=weight),
             "recall": hits / counts,
-            "precision": hits / np.bincount(predicted, minlength=k),
+            "precision": hits / np.bincount(predicted, weight, minlength=k),
             "pvalue": tests.class_pvalues,
             "off": np.select(
                 [is_rejected & (excess > tolerance), is_rejected & (excess < -tolerance)],

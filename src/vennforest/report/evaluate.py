@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import FloatArray, InputError, is_frame
+from vennforest._validation import FloatArray, InputError, check_weights, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
@@ -47,6 +47,7 @@ def evaluate(
     n_folds: int = 5,
     n_trees: int = 300,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     time: ArrayLike | None = None,
     site: ArrayLike | None = None,
     positive: Any = None,
@@ -91,6 +92,8 @@ def evaluate(
     groups : array-like of shape (n,), optional
         Rows of one group are never on both sides of a split, and count as one observation in
         intervals and tests.
+    sample_weight : array-like of shape (n,), optional
+        Weights above 0 of rows, in training and in all measures; see `Estimates`.
     time : array-like of shape (n,), optional
         Numbers or dates. If given, every row is predicted by a model of earlier rows.
     site : array-like of shape (n,), optional
@@ -174,12 +177,16 @@ def evaluate(
         design = replace(design, kind="time", values=times(time, "time"))
     if names is not None:
         design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
+    if sample_weight is not None and compare:
+        remarks.append("Other models are not compared, since a blend of them has no weights.")
+        compare = ()
     predictions, fitted = cross_validate(
         model,
         [m for m in METHODS if methods is None or m in methods or m == RAW],
         X,
         y,
         design,
+        weight=check_weights(sample_weight, X.shape[0]),
         classifiers={named_estimator(rival).title: named(rival) for rival in compare},
         notes=remarks,
         progress=progress,

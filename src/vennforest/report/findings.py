@@ -23,6 +23,7 @@ from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
 from vennforest.report.breakdown import (
     level_edges,
     levels,
+    parts_of_column,
     rejected_parts,
     subgroups,
     thresholds,
@@ -52,6 +53,7 @@ from vennforest.report.sections import (
     compared_sites,
     compared_updates,
     described_predictors,
+    grade_history,
     promised_thresholds,
     searched_segments,
     tested_grades,
@@ -59,6 +61,10 @@ from vennforest.report.sections import (
 from vennforest.validation.grades import grade_names
 
 DEFAULT_TOLERANCE = 0.02
+
+UNWEIGHTED = (
+    "must be used without weights and without a horizon: they count rows as one observation each"
+)
 
 DEFINITIONS = {
     "event": "the positive class; with more than two classes, that the most probable one is right",
@@ -126,8 +132,8 @@ class Origin:
 class Question:
     """What is asked of predictions: the arguments that `evaluate` and `check` share.
 
-    ``site``, ``grades`` and the columns of ``by`` are (n,); ``segments`` and ``predictors``, the
-    columns of the model, are data frames of n rows.
+    ``site``, ``grades``, ``time`` and the columns of ``by`` are (n,); ``segments`` and
+    ``predictors``, the columns of the model, are data frames of n rows.
     """
 
     name: str
@@ -140,6 +146,7 @@ class Question:
     site: ArrayLike | None = None
     grades: ArrayLike | None = None
     reference: ArrayLike | None = None
+    time: ArrayLike | None = None
     segments: pd.DataFrame | None = None
     promises: Mapping[str, float] | None = None
     updates: bool = False
@@ -393,7 +400,12 @@ def find(
             shares,
             best,
             codes,
-            partial(difference_over_rows, groups=groups, units=predictions.units),
+            partial(
+                difference_over_rows,
+                groups=groups,
+                units=predictions.units,
+                weight=predictions.weight,
+            ),
         ),
         skill=judged.log_loss_skill()
         if np.isfinite(measures[method].log_loss)
@@ -416,6 +428,9 @@ def find(
     )
     m = findings.best
     is_off = m.is_rejected or m.impossible or findings.lines_off or findings.rejected
+    if predictions.weight is not None and question.updates:
+        raise InputError(f"updates {UNWEIGHTED}")
+    is_off = is_off and predictions.weight is None
     if (question.updates or is_off) and not origin.is_trained_here and not origin.trained_on_rows:
         prior = settings.get("prior")
         prior = None if prior is None else np.array([*prior.values()])
@@ -431,6 +446,8 @@ def _falls(predictions: Predictions, method: str) -> FallingFrequency | None:
     The scores are those of the raw model, or else the probabilities of the method.
     """
     names, codes = [RAW, method], predictions.codes
+    if predictions.weight is not None:  # the test is of rows that count as one each
+        return None
     p = next(predictions.estimates[name].p for name in names if name in predictions.estimates)
     j = predictions.positive
     if j is None:
@@ -443,6 +460,10 @@ def _sections(
     predictions: Predictions, method: str, origin: Origin, question: Question
 ) -> dict[str, Section]:
     """Return what the further questions found."""
+    if predictions.weight is not None:
+        for name in ("promises", "site", "grades", "segments"):
+            if getattr(question, name) is not None and len(getattr(question, name)):
+                raise InputError(f"{name} {UNWEIGHTED}")
     best, rows = predictions.estimates[method], predictions.rows
     sections, site = {}, None
     if question.promises:
@@ -458,6 +479,9 @@ def _sections(
     if question.grades is not None:
         grade = pd.Series(question.grades).take(rows)
         sections["grades"] = tested_grades(predictions, best, grade, question.reference)
+        if question.time is not None:
+            _, periods = parts_of_column(np.asarray(question.time, dtype=object)[rows], "time")
+            sections["history"] = grade_history(predictions, best, grade, periods)
     if question.segments is not None:
         X = question.segments.take(rows)
         sections["segments"] = searched_segments(predictions, best, X, question.random_state)

@@ -165,9 +165,9 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
     for name, view in SECTIONS.items():
         if (section := findings.sections.get(name)) is not None:
             picture, part, columns = view.picture(words, section), section.frame, view.columns
-            if name == "predictors":
-                parts = section.numbers["parts"]
-                columns = [*columns, *((p, p.capitalize(), "short") for p in parts)]
+            form = "short" if name == "predictors" else "probability"
+            parts = section.numbers.get("parts", ())
+            columns = [*columns, *((key, key.capitalize(), form) for key in parts)]
             sections.append({
                 "anchor": name,
                 "title": view.title,

@@ -151,6 +151,13 @@ def _picture_of_grades(w: Words, s: Section) -> Picture:
     )
 
 
+def _history(w: Words, s: Section, n: int | None) -> list[str]:
+    return [
+        f"Observed rates of {w.event} by grade and period: {joined(s.numbers['parts'], n)}. The "
+        "long-run average is the mean of the periods' rates; expected is the mean probability."
+    ]
+
+
 def _segments(w: Words, s: Section, n: int | None) -> list[str]:
     frame = s.frame
     assert frame is not None
@@ -251,6 +258,11 @@ SECTIONS = {
          ("share", "Share", "percent"), ("reference", "Share in reference", "percent")],
         _grades,
         _picture_of_grades,
+    ),
+    "history": SectionView(
+        "Grades over time",
+        [EXPECTED, ("long_run", "Long-run average", "probability")],
+        _history,
     ),
     "segments": SectionView(
         "Segments",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import ks_2samp
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.decisions import threshold_for
 from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
@@ -153,6 +153,32 @@ def tested_grades(
             names = grade_names(values)
             frame[key] = [(names == name).mean() for name in frame.index]
     return Section(frame, numbers, rejected)
+
+
+def grade_history(
+    predictions: Predictions,
+    estimates: MethodEstimates,
+    grade: Any,
+    periods: Sequence[tuple[str, IntArray]],
+) -> Section:
+    """Return the observed rate of each grade in each period, and its long-run average.
+
+    The long-run average is the mean of the rates of the periods, each of which counts once.
+    """
+    event, names = predictions.event(estimates), grade_names(grade)
+    of_grades = {name: names == name for name in grades(event.outcome, event.p, grade).index}
+    rows: dict[str, dict[str, float]] = {name: {} for name in of_grades}
+    for period, in_period in periods:
+        for name, is_grade in of_grades.items():
+            of_cell = in_period[is_grade[in_period]]
+            if len(of_cell):
+                rows[name][period] = float(event.outcome[of_cell].mean())
+                rows[name][f"{period}_n"] = len(of_cell)
+    parts = [period for period, _ in periods]
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Grade")
+    frame["long_run"] = frame[parts].mean(axis=1)
+    frame["expected"] = [float(event.p[is_grade].mean()) for is_grade in of_grades.values()]
+    return Section(frame, {"parts": parts})
 
 
 def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> dict[str, Any]:
