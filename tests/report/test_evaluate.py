@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from support.report_data import nasty_table, table_of
 from vennforest import CalibratedClassifier, Multiprobability
 from vennforest.metrics import calibration_distances
-from vennforest.report import check, comparison, evaluate
+from vennforest.report import check, evaluate
 from vennforest.report.estimators import ESTIMATORS
 from vennforest.report.measures import MethodEstimates
 from vennforest.report.training import _predicted, notes_of_folds, pool_folds
@@ -279,7 +279,7 @@ def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
     assert evaluation.verdict.figures[3][1].startswith(f"{word} Brier score")
     assert (skills > 0) == (signal > 0)
     p = predictions.estimates[c.method].p[:, 1]
-    n_draws = comparison.N_DRAWS_OF_DISTANCES
-    distances = calibration_distances(predictions.codes, p, n_draws=n_draws)
+    distances = calibration_distances(predictions.codes, p)
     assert evaluation.methods.loc[c.method, "ici"] == pytest.approx(distances.ici.value)
-    assert evaluation.methods.loc[c.method, "emax_high"] == pytest.approx(distances.emax.high)
+    chance = evaluation.methods.loc[c.method, "emax_by_chance"]
+    assert chance == pytest.approx(distances.by_chance["emax"])

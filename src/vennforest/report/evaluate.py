@@ -29,7 +29,6 @@ from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 from vennforest.validation.grades import MISSING, grade_names
 
-
 MISSING_CELLS = {
     "logistic": "numbers are replaced by the median of the training rows, beside an indicator",
     "named": "they are given to the model as missing",
