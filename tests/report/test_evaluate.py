@@ -281,4 +281,5 @@ def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
     p = predictions.estimates[c.method].p[:, 1]
     distances = calibration_distances(predictions.codes, p)
     assert evaluation.methods.loc[c.method, "ici"] == pytest.approx(distances.ici.value)
-    assert evaluation.methods.loc[c.method, "emax_high"] == pytest.approx(distances.emax.high)
+    chance = evaluation.methods.loc[c.method, "emax_by_chance"]
+    assert chance == pytest.approx(distances.by_chance["emax"])

@@ -264,23 +264,22 @@ class Estimates(ClassEstimates):
     def distances(
         self, *, level: float = 0.95, n_draws: int = 200, random_state: int = 0
     ) -> CalibrationDistances:
-        """Return the integrated calibration index, E50, E90 and Emax with intervals.
+        """Return the integrated calibration index with its interval, E50, E90 and Emax.
 
         Parameters
         ----------
         level : float
-            Confidence level of the intervals, at most 0.995.
+            Confidence level of the interval, at most 0.995.
         n_draws, random_state : int
             Number of draws of the curve's coefficients, more for a high level, and their seed.
 
         Notes
         -----
         Austin & Steyerberg (2019), Statistics in Medicine 38, 4051-4065, with the curve of
-        `reliability_curve`. The distances are biased upwards; an interval has the distances of
-        those curves, multiples of the estimated one's distance from the diagonal, of which the
-        estimate is between the tails of the draws. ``by_chance`` are the distances that calibrated
-        probabilities would have. Rows whose p is 0 or 1 are left out, and all numbers are NaN if
-        the curve has no maximum of the likelihood.
+        `reliability_curve`. The distances are biased upwards: ``by_chance`` are those that
+        calibrated probabilities would have. The interval of the index is a score interval of its
+        square less the variance of the curve, by draws of the curve's coefficients. Rows whose p is
+        0 or 1 are left out, and all numbers are NaN if the curve has no maximum of the likelihood.
         """
         check_inside(level, "level")
         if level > MAX_LEVEL_OF_DISTANCES:

@@ -78,7 +78,8 @@ def check(
         ``site`` (n,), to measure and pool over sites; ``grades`` (n,) to test, with those of a
         ``reference``, and by ``time`` (n,); ``segments``, a data frame of n rows to search for
         faults; ``promises``, a dict of targets for "sensitivity", "specificity" and "precision";
-        ``updates``, whether to compare updates for another population even if calibration is not rejected.
+        ``updates``, whether to compare updates for another population even if calibration is not
+        rejected.
 
     Raises
     ------

@@ -76,10 +76,8 @@ def missing_text(w: Words, s: Section, n: int | None) -> str:
     if not texts:
         return f"No predictor has missing cells in these {w.rows}."
     how = w.f.settings.get("missing", "as the model handles them")
-    return (
-        f"Missing cells of predictors, of {w.rows}: {joined(texts, n)}. How they are "
-        f"handled: {how}."
-    )
+    text = f"Missing cells of predictors, of {w.rows}: {joined(texts, n)}."
+    return f"{text} How they are handled: {how}."
 
 
 def _predictors(w: Words, s: Section, n: int | None) -> list[str]:
