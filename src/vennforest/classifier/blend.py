@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import warn
 from vennforest._validation import FloatArray, InputError, check_array, check_labels, require
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.blend import blend_probabilities, fit_blend
+from vennforest.calibrators.blend import fit_blend
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.fitting import fit_to_examples
-from vennforest.scores import columns, round_scores
+from vennforest.linear import LinearClassifier, mean_model, softmax
+from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
 
@@ -37,10 +39,35 @@ class BlendMember:
     folds: list[Fold]
     calibrator: Calibrator
 
+    @cached_property
+    def linear(self) -> LinearClassifier | None:
+        """The mean of the models of all folds, where they are linear ones of the same classes."""
+        models = [fold.model for fold in self.folds]
+        if not all(type(model) is LinearClassifier for model in models):
+            return None
+        is_of_all = all(len(m.classes_) == len(self.calibrator.classes_) for m in models)
+        return mean_model(models) if is_of_all else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without ``linear``, which can be made anew of the folds."""
+        return {name: value for name, value in vars(self).items() if name != "linear"}
+
+    def scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores of the rows of X, (m,) or (m, k), by each fold or by their mean."""
+        if self.linear is not None:
+            return [round_scores(self.linear.scores(X))]
+        folds, rows = skip_shared_steps(self.folds, X)
+        return [fold.score(rows) for fold in folds]
+
     def log_probabilities(self, scores: Sequence[FloatArray]) -> FloatArray:
-        """Return the logarithms (m, k) of the mean probabilities at the scores by each fold."""
-        p = self.calibrator.predict_proba(np.concatenate(scores))
-        return log_of(p.reshape(len(scores), -1, p.shape[1]).mean(axis=0))
+        """Return logarithms of the mean probabilities at the scores by each fold.
+
+        Of two classes the log-odds (m,) of the second one, else those of each class, (m, k).
+        """
+        p = self.calibrator._evaluation(np.concatenate(scores))
+        if len(scores) > 1:
+            p = p.reshape(len(scores), -1, *p.shape[1:]).mean(axis=0)
+        return log_of(p) if p.ndim == 2 else log_of(p) - log_of(1 - p)
 
     def _check_state(self) -> None:
         require(isinstance(self.name, str) and len(self.folds) > 0, "members must have folds")
@@ -93,17 +120,24 @@ class BlendedModel:
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the blended probabilities (m, k) of the rows of X."""
-        scores = []
-        for member, weight in zip(self.members, self.weights, strict=True):
-            folds, rows = skip_shared_steps(member.folds, X) if weight > 0 else ([], X)
-            scores.append([fold.score(rows) for fold in folds])
-        return self.blend(scores)
+        scores = self.scores(X)
+        return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the blended scores of the rows of X: (m,) for two classes or (m, k)."""
+        pairs = zip(self.members, self.weights, strict=True)
+        return self.blend([member.scores(X) if weight > 0 else [] for member, weight in pairs])
 
     def blend(self, scores: Sequence[Sequence[FloatArray]]) -> FloatArray:
-        """Return probabilities (m, k) of the scores of rows by the folds of each model."""
-        used = [i for i, weight in enumerate(self.weights) if weight > 0]
-        logs = [self.members[i].log_probabilities(scores[i]) for i in used]
-        return blend_probabilities(logs, self.weights[used], self.intercept)
+        """Return the scores, (m,) or (m, k), of rows scored by the folds of each model."""
+        of_two = len(self.classes_) == 2
+        z: Any = self.intercept[1] - self.intercept[0] if of_two else self.intercept
+        for member, weight, of_member in zip(
+            self.members, self.weights.tolist(), scores, strict=True
+        ):
+            if weight > 0:
+                z = z + weight * member.log_probabilities(of_member)
+        return round_scores(expit(z) if of_two else softmax(z))
 
     def _check_state(self) -> None:
         check_labels(self.classes_, "classes")
@@ -115,6 +149,17 @@ class BlendedModel:
             require(is_of_classes, "members must be of the classes")
             for fold in member.folds:
                 fold.check_classes(len(self.classes_))
+
+
+@dataclass(frozen=True, eq=False)
+class BlendFold(Fold):
+    """A blend and the examples that calibrate it."""
+
+    model: BlendedModel
+
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X, (m,) or (m, k)."""
+        return self.model.scores(X)
 
 
 def log_of(p: FloatArray) -> FloatArray:
@@ -141,10 +186,9 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
     used = _with_signal(named_folds, data)
     stack = np.array(logs)[used]
     weights[used], intercept = fit_blend(stack, first.codes, first.weight)
-    p = blend_probabilities(stack, weights[used], intercept)
-    scores = round_scores(columns(p, len(data.classes)))
     model = BlendedModel(members, weights, intercept, data.classes)
-    return Fold(model, scores, first.codes, first.weight, first.rows, data.classes)
+    scores = model.blend([[of_name.scores] for of_name in examples.values()])
+    return BlendFold(model, scores, first.codes, first.weight, first.rows, data.classes)
 
 
 def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, CalibrationExamples]:

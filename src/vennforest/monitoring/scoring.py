@@ -81,8 +81,7 @@ def _fold_scores(fold: Fold, X: Any) -> FloatArray:
         return replace(fold, subforest="exchangeable").score_for_bounds(X)[0]
     if isinstance(fold.model, BlendedModel):
         members = fold.model.members
-        p = fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])
-        return round_scores(columns(p, p.shape[1]))
+        return fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])
     return fold.score(X)
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from vennforest._messages import needed, not_one_of
-from vennforest._validation import check_labels, require
+from vennforest._validation import check_labels, is_frame, require
 from vennforest.tables import table_pipeline
 
 DEFAULT_ESTIMATOR = "mixed-forest"
@@ -51,6 +53,48 @@ class NumberedLabels(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+class SmallBoostingClassifier(HistGradientBoostingClassifier):
+    """Histogram boosting with few small trees, which takes columns that are all missing.
+
+    As one of several models of a blend it is better than the default of scikit-learn, in a third of
+    the time. In a fold's rows a column may be all missing, on which scikit-learn fails: it counts
+    as constant.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 90,
+        learning_rate: float = 0.06,
+        max_leaf_nodes: int = 7,
+        min_samples_leaf: int = 8,
+        l2_regularization: float = 1.0,
+        random_state: int | None = None,
+    ) -> None:
+        super().__init__(
+            max_iter=max_iter,
+            learning_rate=learning_rate,
+            max_leaf_nodes=max_leaf_nodes,
+            min_samples_leaf=min_samples_leaf,
+            l2_regularization=l2_regularization,
+            early_stopping=False,
+            random_state=random_state,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SmallBoostingClassifier:
+        """Fit the trees to X (n, d), labels y (n,) and weights (n,)."""
+        if is_frame(X):
+            empty = [name for name in X.columns if pd.isna(X[name]).all()]
+            X = X.assign(**dict.fromkeys(empty, 0.0))
+        else:
+            X = np.where(np.isnan(X).all(axis=0), 0.0, X)
+        super().fit(X, y, sample_weight)
+        return self
+
+    def _check_state(self) -> None:
+        check_labels(self.classes_)
 
 
 class NamedEstimator(NamedTuple):
