@@ -60,7 +60,7 @@ class FittedClassifier:
 
     Rows that belong together have one number in ``row_groups``; objects are calibrated separately
     in each of ``groups``. Without ``point_calibrators``, which map the scores of all folds to
-    probabilities, calibrators merge their bounds.
+    probabilities, calibrators merge their bounds. ``record`` is how the model came to be.
     """
 
     classes: NDArray[Any]
@@ -74,6 +74,7 @@ class FittedClassifier:
     groups: Groups | None = None
     group_codes: IntArray | None = None
     shift: ShiftedPrior | None = None
+    record: dict[str, Any] = field(default_factory=dict)
     fold_calibrators: list[PerGroup[Calibrator]] = field(default_factory=list)
     point_calibrators: PerGroup[Calibrator] | None = None
 

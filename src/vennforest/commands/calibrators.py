@@ -108,5 +108,5 @@ def _value_text(value: Any) -> str:
     if isinstance(value, Mapping):
         value = [f"{name} {_value_text(part)}" for name, part in value.items()]
     if isinstance(value, list):
-        return listed(value, MAX_NAMES, str)
+        return listed(value, MAX_NAMES, _value_text)
     return f"{value:,.6g}" if isinstance(value, float) else str(value)

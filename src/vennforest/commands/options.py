@@ -470,6 +470,7 @@ class Calibrate(TableOptions):
         str, option("What SCORES are: auto, probability, logit, score (each by itself).")
     ] = "auto"
     missing_scores: Annotated[str, option("Rows without a score: refuse, drop.")] = "refuse"
+    mean: Mean = None
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None
@@ -522,6 +523,9 @@ class Watch(TableOptions):
     target: OptionalTarget = None
     time: Annotated[
         Text, column("Times at which labels became known.", default="the order of DATA")
+    ] = None
+    ids: Annotated[
+        Text, column("Keys of rows: a row with a key that came before is left out.", "--id")
     ] = None
     scores: ScoreColumns = None
     output: Page = Path("watch.html")

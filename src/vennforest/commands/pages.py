@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,18 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
                 file_of["rows"] = options.row_counts[path]
             files.append(file_of)
     return files
+
+
+def record_of(options: TableOptions, path: Path) -> dict[str, Any]:
+    """Return how a model came to be: name and hash of the data, date, version and command."""
+    files = {file["path"]: file for file in inputs_of(options)}
+    return {
+        "data": path.name,
+        "sha256": files.get(options.input_name(path), {}).get("sha256"),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "command": typed_command(),
+    }
 
 
 def typed_command() -> str:

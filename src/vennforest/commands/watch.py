@@ -52,7 +52,8 @@ def run_watch(options: Watch) -> None:
             watch = _watch_scores if is_calibrator else _watch_rows
             monitor, new = watch(options, table, model, header)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
-            findings = watch_rows(monitor, replace(new, y=y, times=times), notes)
+            ids = None if options.ids is None else _keys_in(table, options.ids)
+            findings = watch_rows(monitor, replace(new, y=y, times=times, ids=ids), notes)
         sentences, command = sentences_of(findings), typed_command()
         page = render_findings(
             findings, sentences, command, options.data.name, options.target or ""
@@ -128,11 +129,20 @@ def _labels_in(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[An
     return labels_of_model(cells, target, monitor.classes_)
 
 
+def _keys_in(table: pd.DataFrame, name: str) -> NDArray[Any]:
+    """Return the keys (n,) of rows as text; raise an error for rows without one."""
+    cells = table[find_name(table.columns, name)]
+    if cells.isna().any():
+        row = int(cells.isna().to_numpy().argmax()) + 1
+        raise InputError(f"the key {name!r} must be known in every row, and row {row} has none")
+    return cells.astype(str).to_numpy(object)
+
+
 def _watched_columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
-    """Return the columns to compare with the reference: all but labels and times."""
+    """Return the columns to compare with the reference: all but labels, times and keys."""
     columns: dict[str, NDArray[Any]] = {}
     for name, cells in table.items():
-        if name not in (options.time, options.target):
+        if name not in (options.time, options.target, options.ids):
             is_number = isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiub"
             objects = cells.astype(object).where(cells.notna(), None)
             columns[str(name)] = (cells if is_number else objects).to_numpy()
@@ -182,7 +192,9 @@ def _watch_rows(
     """Return the monitor, a new one if ``model`` is a classifier, and the new rows."""
     monitor = model if isinstance(model, Monitor) else _new_monitor(options, model).fit()
     model = monitor.model
-    X = rows_for(model, table, [name for name in (options.time, options.target) if name])
+    X = rows_for(
+        model, table, [name for name in (options.time, options.target, options.ids) if name]
+    )
     columns = _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)
     new = NewRows(X, columns, model.predict_proba(X), judged=(model, X, {}))
     if options.reference is not None:

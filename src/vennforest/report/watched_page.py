@@ -54,7 +54,7 @@ def sentences_of(findings: Findings) -> list[str]:
     return [
         f"The data has changed: the chance of this if nothing had changed is less than 1 in {top}.",
         f"The alarm was raised at {findings.alarm_at} of {n}; the largest change seems to have "
-        f"begun near {first['began']}{when}.",
+        f"begun near {first['began']}{when} (95% interval: {first['interval']}).",
         f"{meaning} Best explained by: {first['description']} (of {first['label']!r}).",
         _moved_columns(findings),
         *filter(None, [findings.observed]),
