@@ -128,7 +128,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class for the rows of X, (m, k)."""
-        check_is_fitted(self)
         scores = self.scores(X)
         return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
@@ -139,7 +138,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of the second of two classes, (m,), or all logits, (m, k)."""
-        check_is_fitted(self)
+        if "intercept_" not in vars(self):  # scikit-learn's check takes longer than all the rest
+            check_is_fitted(self)
         rows: Any = self.check_rows(X)
         n, d = rows.shape
         logits = np.empty((n, len(self.intercept_)))

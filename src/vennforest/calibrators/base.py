@@ -430,6 +430,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
+        if type(scores) is np.ndarray and scores.dtype.char == "d" and scores.shape == (1,):
+            # A single score in [0, 1] of two classes, for which reading takes most of the time.
+            is_of_two = self.on_ == "probability" and len(self.classes_) == 2
+            if is_of_two and 0 <= scores[0] <= 1:
+                return self._reversed(scores)
         scores = in_class_order(scores, self.classes_, self.on_)
         values, kind = self._read_scores(scores, len(self.classes_), self.on_)
         x = self._as_read(values, kind)

@@ -575,7 +575,10 @@ def _only(name: str, values: list[PerFold]) -> PerFold:
 
 
 def blend_classifiers(
-    models: Mapping[str, CalibratedClassifier], X: Any, y: NDArray[Any]
+    models: Mapping[str, CalibratedClassifier],
+    X: Any,
+    y: NDArray[Any],
+    shrink_to: Mapping[str, float] | None = None,
 ) -> CalibratedClassifier:
     """Return the blend of classifiers, by name, that were fitted to the same rows and labels.
 
@@ -584,7 +587,9 @@ def blend_classifiers(
     first = next(iter(models.values()))
     state = first._state
     codes = np.searchsorted(state.classes, y).astype(np.intp)
-    data = TrainingData(X, codes, state.classes)
-    fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
+    groups = {} if state.row_groups is None else {"groups": state.row_groups}
+    data = TrainingData(X, codes, state.classes, split_params=groups)
+    folds = {name: model._state.folds for name, model in models.items()}
+    fold = blend_models(folds, data, shrink_to)
     blend: CalibratedClassifier = clone(first)
     return blend._calibrate(replace(state, folds=[fold]))

@@ -93,9 +93,7 @@ class FittedClassifier:
         """The class frequencies (k,) that probabilities are for."""
         if self.shift is not None:
             return self.shift.shares
-        examples = CalibrationExamples.of(self.folds)
-        totals = np.bincount(examples.codes, examples.weight, len(self.classes))
-        return np.asarray(totals / totals.sum())
+        return CalibrationExamples.of(self.folds).class_shares(len(self.classes))
 
     def hash_as_read(self, X: Any) -> HashArray:
         """Return hashes (n,) of rows as the models read them, by which rows are recognised.

@@ -13,7 +13,7 @@ from vennforest._class_columns import class_probabilities
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
-from vennforest.scores import columns, round_scores
+from vennforest.scores import columns
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
