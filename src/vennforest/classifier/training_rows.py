@@ -19,7 +19,8 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
 
     Calibrators, and the maps and weights of a blend, are fitted again without each of five parts of
-    the rows, and calibrate the rows of that part at their calibration scores. NaN for rows that calibrate nothing.
+    the rows, and calibrate the rows of that part at their calibration scores. NaN for rows that
+    calibrate nothing.
     """
     if fitted.calibrate_on == "training":
         raise AttributeError(
