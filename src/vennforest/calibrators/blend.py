@@ -26,15 +26,12 @@ def blend_probabilities(
 
 
 def fit_blend(
-    logs: FloatArray,
-    codes: IntArray,
-    sample_weight: FloatArray | None = None,
-    center: FloatArray | None = None,
+    logs: FloatArray, codes: IntArray, sample_weight: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the weights (M,), not below 0, and the intercept (k,) of a blend of M models.
 
     They minimise the log loss, summed over rows, of ``softmax(sum_m w_m log p_m + b)`` plus
-    ``BLEND_RIDGE / 2`` times ``sum_m (w_m - c_m)**2 + sum_j b_j**2``. Models with the same
+    ``BLEND_RIDGE / 2`` times ``sum_m (w_m - 1 / M)**2 + sum_j b_j**2``. Models with the same
     probabilities count as one, whose weight they share.
 
     Parameters
@@ -45,8 +42,6 @@ def fit_blend(
         Index of each row's class.
     sample_weight : ndarray of shape (n,), optional
         Weights of the rows.
-    center : ndarray of shape (M,), optional
-        The weights c towards which those of the models are shrunk; by default 1 / M each.
     """
     _, n, k = logs.shape
     _, first, model, counts = np.unique(
@@ -60,10 +55,7 @@ def fit_blend(
     m = len(first)
     total = np.ones(n) if sample_weight is None else sample_weight
     mass, rows = max(float(total.sum()), 1.0), np.arange(n)
-    of_models = np.full(m, 1 / m)
-    if center is not None:
-        of_models = np.bincount(model.ravel(), center, m)
-    mean = np.concatenate([of_models, np.zeros(k)])
+    mean = np.concatenate([np.full(m, 1 / m), np.zeros(k)])
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         p = blend_probabilities(distinct, theta[:m], theta[m:])

@@ -34,9 +34,6 @@ from vennforest.sources.data import skip_shared_steps
 MEMBER_MAP = SoftmaxMap(ridge=1.0, shrinkage=0.01)
 """Of a model's scores to probabilities, with few parameters."""
 
-FOREST_AND_LINEAR = {"forest": 0.75, "linear": 0.25}
-"""Weights of the default's models: where rows are few, the forest is the safer one."""
-
 MAX_CONSTANT_SCORES = 20
 """Distinct calibration scores up to which a model may turn out to be a constant."""
 
@@ -50,8 +47,6 @@ class BlendMember:
     calibrator: Calibrator
     is_constant: bool = False
     """Whether every row has the same score, so that the weight is 0."""
-    shrink_to: float = 1.0
-    """The weight towards which that of the model is shrunk, relative to those of the others."""
 
     @cached_property
     def linear(self) -> LinearClassifier | None:
@@ -199,11 +194,8 @@ class BlendedModel:
             logs.append(log_of(calibrator.predict_proba(of_name.scores)))
         first = examples[self.members[0].name]
         used = [i for i, member in enumerate(members) if not member.is_constant]
-        center = np.array([members[i].shrink_to for i in used])
         weights = np.zeros(len(members))
-        weights[used], intercept = fit_blend(
-            np.array(logs)[used], first.codes, first.weight, center / center.sum()
-        )
+        weights[used], intercept = fit_blend(np.array(logs)[used], first.codes, first.weight)
         return BlendedModel(members, weights, intercept, self.classes_)
 
     def _check_state(self) -> None:
@@ -238,14 +230,8 @@ def log_of(p: FloatArray) -> FloatArray:
     return logs
 
 
-def blend_models(
-    named_folds: dict[str, list[Fold]],
-    data: TrainingData,
-    shrink_to: Mapping[str, float] | None = None,
-) -> Fold:
+def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold:
     """Return one fold of the blend of several models, which are given by their folds.
-
-    ``shrink_to`` are the weights, by name, towards which weights are shrunk, by default equal ones.
 
     The maps of scores to probabilities and the weights are fitted to all calibration examples.
     Calibration scores are of blends of which no model, map or weight has seen the example, nor
@@ -255,7 +241,7 @@ def blend_models(
     first = next(iter(examples.values()))
     constant = _constant_models(named_folds, data)
     unfitted = [
-        BlendMember(name, folds, MEMBER_MAP, name in constant, (shrink_to or {}).get(name, 1.0))
+        BlendMember(name, folds, MEMBER_MAP, name in constant)
         for name, folds in named_folds.items()
     ]
     model = BlendedModel(unfitted, np.empty(0), np.empty(0), data.classes).fit_to(examples)

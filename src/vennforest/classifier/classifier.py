@@ -575,10 +575,7 @@ def _only(name: str, values: list[PerFold]) -> PerFold:
 
 
 def blend_classifiers(
-    models: Mapping[str, CalibratedClassifier],
-    X: Any,
-    y: NDArray[Any],
-    shrink_to: Mapping[str, float] | None = None,
+    models: Mapping[str, CalibratedClassifier], X: Any, y: NDArray[Any]
 ) -> CalibratedClassifier:
     """Return the blend of classifiers, by name, that were fitted to the same rows and labels.
 
@@ -589,7 +586,6 @@ def blend_classifiers(
     codes = np.searchsorted(state.classes, y).astype(np.intp)
     groups = {} if state.row_groups is None else {"groups": state.row_groups}
     data = TrainingData(X, codes, state.classes, split_params=groups)
-    folds = {name: model._state.folds for name, model in models.items()}
-    fold = blend_models(folds, data, shrink_to)
+    fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
     blend: CalibratedClassifier = clone(first)
     return blend._calibrate(replace(state, folds=[fold]))
