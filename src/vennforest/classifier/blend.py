@@ -245,6 +245,7 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
         for name, folds in named_folds.items()
     ]
     model = BlendedModel(unfitted, np.empty(0), np.empty(0), data.classes).fit_to(examples)
+    assert first.rows is not None
     parts = parts_of_rows(first.rows, data.groups)
     if not parts.any():
         raise InputError(
