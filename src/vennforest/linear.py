@@ -158,6 +158,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             )
         return logits[:, 0] if logits.shape[1] == 1 else logits
 
+    def attributions(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the part of each cell in the logits, (m, d, c), and the logits of a mean row."""
+        rows: Any = self.check_rows(X)
+        is_sparse: bool = issparse(rows)
+        dense = rows.toarray() if is_sparse else rows
+        z = np.clip(dense / self.scale_ - self.center_, -MAX_DISTANCE, MAX_DISTANCE)[:, :, None]
+        return np.where(np.isnan(z), self.missing_coef_, z * self.coef_), self.intercept_
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row of X, (m,)."""
         best = self.predict_proba(X).argmax(axis=1)  # refuses before fit

@@ -34,6 +34,7 @@ from vennforest.export.onnx_boosters import (
 from vennforest.export.onnx_graph import OPSET, OUTPUTS, OnnxGraph
 from vennforest.export.onnx_trees import TREE_ENSEMBLES, forest_scores, histogram_scores
 from vennforest.forest import FORESTS
+from vennforest.linear import MAX_DISTANCE, LinearClassifier
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
 from vennforest.sources.estimators import split_pipeline, without_frozen
@@ -130,7 +131,7 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
     else:
         scores = _model_scores(graph, estimator, votes, inputs)
     last_steps = (split_pipeline(without_frozen(model))[1] for model in _models_of(fold))
-    if all(isinstance(step, TREE_ENSEMBLES) for step in last_steps):
+    if all(isinstance(step, (*TREE_ENSEMBLES, LinearClassifier)) for step in last_steps):
         return scores
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
     return graph.value(_moved_to_example(Written(scores), columns))
@@ -156,7 +157,8 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
         if weight == 0:
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
-        scores = [_model_scores(graph, fold.model, votes, inputs) for fold in member.folds]
+        models = [fold.model for fold in member.folds] if not member.linear else [member.linear]
+        scores = [_model_scores(graph, model, votes, inputs) for model in models]
         p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())
@@ -184,7 +186,7 @@ def _estimator_scores(graph: OnnxGraph, estimator: Any, votes: Any, inputs: Sequ
     package = booster_package(last)
     if votes != "soft" and not isinstance(last, FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    if not isinstance(last, TREE_ENSEMBLES) and not package:
+    if not isinstance(last, (*TREE_ENSEMBLES, LinearClassifier)) and not package:
         return graph.double(_converted(graph, estimator, last, inputs))
     refuse_categories(last, package)
     rows = inputs[0].name
@@ -194,9 +196,33 @@ def _estimator_scores(graph: OnnxGraph, estimator: Any, votes: Any, inputs: Sequ
         rows = graph.node("Concat", *(column.name for column in inputs), axis=1)
     if isinstance(last, FORESTS):
         return forest_scores(graph, last, rows, votes)
+    if isinstance(last, LinearClassifier):
+        return linear_scores(graph, last, rows)
     if package:
         return booster_scores(graph, last, package, rows)
     return histogram_scores(graph, last, rows)
+
+
+def linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
+    """Add a linear classifier to the graph; return the name of its scores (n, k)."""
+    scaled = graph.node("Div", rows, graph.number(model.scale_))
+    z = graph.node("Sub", scaled, graph.number(model.center_))
+    z = graph.node("Clip", z, graph.number(-MAX_DISTANCE), graph.number(MAX_DISTANCE))
+    is_missing = graph.node("IsNaN", rows)
+    z = graph.node("Where", is_missing, graph.number(0.0), z)
+    present = graph.node("MatMul", z, graph.number(model.coef_))
+    missing = graph.node("MatMul", graph.double(is_missing), graph.number(model.missing_coef_))
+    logits = graph.node("Sum", present, missing, graph.number(model.intercept_))
+    # Infinite cells are refused.
+    is_refused = graph.node("IsInf", rows)
+    refused = graph.node("ReduceMax", graph.double(is_refused), axes=[1], keepdims=1)
+    logits = graph.node(
+        "Where", graph.node("Cast", refused, to=graph.kinds.BOOL), graph.number(np.nan), logits
+    )
+    if len(model.classes_) > 2:
+        return graph.node("Softmax", logits, axis=1)
+    second = graph.node("Sigmoid", logits)
+    return graph.node("Concat", graph.node("Sub", graph.number(1.0), second), second, axis=1)
 
 
 def _converted(graph: OnnxGraph, estimator: Any, last: Any, inputs: Sequence[Any]) -> str:

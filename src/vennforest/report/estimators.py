@@ -9,18 +9,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from vennforest._messages import needed, not_one_of
 from vennforest._validation import check_labels, is_frame, require
+from vennforest.linear import LinearClassifier
 from vennforest.tables import table_pipeline
 
 DEFAULT_ESTIMATOR = "mixed-forest"
 
-BLENDED = (DEFAULT_ESTIMATOR, "hist-gradient-boosting", "logistic")
+BLENDED = (DEFAULT_ESTIMATOR, "small-boosting", "logistic")
 """The estimators that ``blend`` stands for."""
 
 
@@ -115,8 +112,11 @@ ESTIMATORS = {
     "hist-gradient-boosting": NamedEstimator(
         "histogram gradient boosting", "sklearn.ensemble", "HistGradientBoostingClassifier", False
     ),
+    "small-boosting": NamedEstimator(
+        "small histogram boosting", "vennforest.report.estimators", "SmallBoostingClassifier", False
+    ),
     "logistic": NamedEstimator(
-        "logistic regression", "sklearn.linear_model", "LogisticRegression", False
+        "logistic regression", "vennforest.linear", "LinearClassifier", False
     ),
     "lightgbm": NamedEstimator("LightGBM model", "lightgbm", "LGBMClassifier"),
     "xgboost": NamedEstimator("XGBoost model", "xgboost", "XGBClassifier"),
@@ -153,8 +153,7 @@ def make_estimator(name: str | None, n_trees: int, seed: int, n_jobs: int | None
     """Return an unfitted classifier by name."""
     _, module, class_name, has_trees = named_estimator(name)
     if name == "logistic":
-        imputer = SimpleImputer(strategy="median", add_indicator=True)
-        return make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000))
+        return LinearClassifier()
     kind = getattr(needed(module, f"classifiers named {name!r}"), class_name)
     options: dict[str, Any] = {"random_state": seed}
     if has_trees:
