@@ -88,11 +88,14 @@ def measures(estimates, p_other, with_distances=False):
     values |= {"brier_difference": e.brier(versus=p_other)}
     if e.positive is not None:
         line = e.line()
-        values |= {name: getattr(line, name) for name in ("observed_expected", "intercept", "slope")}
+        values |= {
+            name: getattr(line, name) for name in ("observed_expected", "intercept", "slope")
+        }
         share = float(e.p[:, 1].mean())
         for name, threshold in (("low", share / 2), ("high", min(0.5, 2 * share))):
-            curve = e.net_benefit([threshold if not with_distances else THRESHOLDS[name]],
-                                  versus=p_other)
+            curve = e.net_benefit(
+                [threshold if not with_distances else THRESHOLDS[name]], versus=p_other
+            )
             for key in ("net_benefit", "difference"):
                 ends = [getattr(curve, key + end)[0] for end in ("", "_low", "_high")]
                 values[f"{key}_{name}"] = type(line.slope)(*ends)
@@ -146,7 +149,9 @@ def main():
     done = set()
     if PATH.exists():
         with PATH.open() as file:
-            done = {(r["classes"], r["groups"], r["weights"], r["events"]) for r in csv.DictReader(file)}
+            done = {
+                (r["classes"], r["groups"], r["weights"], r["events"]) for r in csv.DictReader(file)
+            }
     for k in (2, 3):
         for groups in GROUPS:
             for is_weighted in (False, True):

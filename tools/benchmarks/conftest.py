@@ -4,6 +4,7 @@ Peer and library take turns, so that whatever else the machine does meets both; 
 """
 
 import csv
+from pathlib import Path
 import os
 import platform
 import time
@@ -82,14 +83,14 @@ def versus(benchmark, record):
 
 def write_rows(path, rows):
     """Replace the rows of a file that were measured again, and add others."""
-    with open(path, newline="") as file:
+    with Path(path).open(newline="") as file:
         header, *before = csv.reader(file)
     values = {(work, against): [work, against, *rest] for work, against, *rest in before}
     for row in rows:
         peer = "" if row.peer is None else f"{row.peer:.4g}"
         figures = [peer, f"{row.ours:.4g}", row.unit, f"{row.figure:.3g}"]
         values[row.work, row.against] = [row.work, row.against, *figures]
-    with open(path, "w", newline="") as file:
+    with Path(path).open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([header, *values.values()])
 
 
