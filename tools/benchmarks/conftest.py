@@ -4,12 +4,12 @@ Peer and library take turns, so that whatever else the machine does meets both; 
 """
 
 import csv
-from pathlib import Path
 import os
 import platform
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import joblib
 import numpy as np
