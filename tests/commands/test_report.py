@@ -132,8 +132,8 @@ def test_a_check_that_fails_a_build(tmp_path, capsys):
     assert run(*command, "off", *on, "--tolerance", "40") == 0
     assert run(*command, "off", *on) == 1
     assert "Failed: about " in capsys.readouterr().err
-    assert "--fail-on must be misc" in refused(capsys, *command, "off", "--fail-on", "drift")
-    assert "give --grades too" in refused(capsys, *command, "off", "--fail-on", "grades")
+    assert "--fail-on must be any of misc" in refused(capsys, *command, "off", "--fail-on", "drift")
+    assert "--fail-on grades must be used with --grades" in refused(capsys, *command, "off", "--fail-on", "grades")
     assert run(*command, "off", "--fail-on", "oe,miscalibrated") == 1
     assert run(*command, "right", "--fail-on", "oe,miscalibrated") == 0
 
@@ -360,6 +360,6 @@ def test_axes_have_two_ends_in_order(text):
 
 
 def test_thresholds_are_numbers():
-    assert shares_in(".02, 0.1", "thresholds") == [0.02, 0.1]
+    assert shares_in([".02", " 0.1"], "thresholds") == [0.02, 0.1]
     with pytest.raises(ValueError, match="--thresholds must be like"):
-        shares_in("low,high", "thresholds")
+        shares_in(["low", "high"], "thresholds")

@@ -20,7 +20,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import dividing_columns, record_of, split_table, weights_in
-from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
+from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import table_estimator
 from vennforest.report.splits import group_codes
@@ -80,7 +80,7 @@ def run_fit(options: Fit) -> None:
 def _labelled_table(options: Fit) -> tuple[LabelledTable, dict[str, Any]]:
     """Return the table, and what ``fit`` takes beside it: codes of groups, and weights."""
     types = {} if options.types is None else read_types(options.types)
-    as_text, missing = [*texts_of(types), options.target], names_in(options.missing)
+    as_text, missing = [*texts_of(types), options.target], options.missing or ()
     frame = read_table(options.data, as_text, missing, options.form)
     if options.by is not None and options.by not in types:
         by = dividing_columns(options, options.data, frame, [], [options.by])[options.by]
@@ -102,7 +102,7 @@ def _fit(options: Fit, table: LabelledTable, fit_options: dict[str, Any]) -> Cal
         options.seed,
         options.jobs,
         types=table.types or None,
-        missing=names_in(options.missing) or None,
+        missing=options.missing,
     )
     model = CalibratedClassifier(
         estimator,

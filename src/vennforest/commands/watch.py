@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError
+from vennforest._validation import InputError, check_option
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
     is_calibrator_file,
@@ -40,8 +40,8 @@ from vennforest.tables.files import find_name
 
 def run_watch(options: Watch) -> None:
     """Monitor new rows, print the verdict, and write the page and the monitor."""
-    if options.fail_on not in (None, "alarm"):
-        raise InputError(f"--fail-on must be alarm, got {options.fail_on!r}")
+    for name in options.fail_on or ():
+        check_option(name, ("alarm",), "--fail-on")
     model, header = _read_model(options)
     is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)
     _check_options_of_model(options, model, is_calibrator)

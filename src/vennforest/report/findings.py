@@ -71,9 +71,11 @@ DEFINITIONS = {
     "log_loss": "mean of -ln of the observed class's probability",
     "brier": "mean squared error of the event's probability; with more classes of the vector, 0-2",
     "brier_skill": "1 - brier / that of the class shares",
-    "intervals": "level 95%: of means Student's over rows or groups; of shares Wilson's, with "
-    "groups for rows over the design effect (Korn & Graubard 1998); of AUC DeLong's, in its "
-    "log-odds; of intercept and slope Wald's, with groups from the sandwich variance",
+    "intervals": "level 95%, Student's with one degree of freedom less than there are rows, or "
+    "groups, of the rarer outcome: of losses in the logarithm, of skills in that of the ratio; of "
+    "AUC DeLong's in its log-odds, Newcombe's score interval below 30; of shares Wilson's, with "
+    "groups for rows over the design effect (Korn & Graubard 1998); of intercept and slope Wald's, "
+    "with groups leaving one out (CR3)",
     "auc": "area under the ROC curve; with more classes one-vs-rest, weighted by their shares",
     "calibration_error": "mean distance of mean p and share of the event over 15 bins (0, 1/15], …",
     "chance_error": "mean calibration_error of labels drawn from the probabilities; chance_limit: "
@@ -84,11 +86,12 @@ DEFINITIONS = {
     "pvalue": "the smallest p-value of the tests of calibration times their number; with groups "
     "for dependent rows",
     "overconfidence": "mean of the largest p, minus accuracy",
-    "observed_expected": "events / sum of p; the interval is symmetric in the logarithm",
+    "observed_expected": "events / sum of p; the interval is symmetric in the logarithm, and exact "
+    "below ten events",
     "intercept": "logistic regression of the event with offset logit p, rows of p 0 or 1 left out",
     "slope": "coefficient of logit p in a logistic regression of the event, same rows",
     "ici": "mean distance of p and a logistic regression on a natural spline of logit p; e50, e90, "
-    "emax: its quantiles",
+    "emax: its quantiles; _by_chance: those that calibrated probabilities would have",
     "levels": "rows by p of the event, from each edge of level_edges to below the next",
     "thresholds": "rows are flagged if p >= threshold; sure_yes, open, sure_no: by 95% intervals",
     "net_benefit": "TP / n - FP / n * threshold / (1 - threshold); gain: less that of flagging all "

@@ -92,8 +92,8 @@ class Predictions:
     predicted it, and its position in X; ``groups`` (n,) are codes from 0 of groups whose rows count
     as one observation in intervals and tests, and ``weight`` (n,) weights above 0 of rows.
     ``test_ratio`` is the mean over folds of the number of predicted rows over that of training
-    rows, and ``positive`` the index of the positive class of two (None with more). ``compared`` are models beside the one whose estimates these are, by
-    name, that one too as "".
+    rows, and ``positive`` the index of the positive class of two (None with more). ``compared`` are
+    models beside the one whose estimates these are, by name, that one too as "".
     """
 
     classes: NDArray[Any]

@@ -148,7 +148,8 @@ class PaperWords(Words):
         row: Any = self.f.methods.loc[self.key]
         if not math.isfinite(row.get("ici", math.nan)):
             return ""
-        return "{} ({} to {})".format(*(points(row[f"ici{end}"]) for end in ("", "_low", "_high")))
+        ends = (points(row[f"ici{end}"]) for end in ("", "_low", "_high", "_by_chance"))
+        return "{} ({} to {}; {} by chance if calibrated)".format(*ends)
 
     @property
     def decision_text(self) -> str:
@@ -239,7 +240,7 @@ PARAGRAPHS: dict[str, list[list[Sentence]]] = {
                 is_binary,
                 "Discrimination was measured by the area under the ROC curve (C; interval: "
                 "{w.delong}), calibration by observed over expected, intercept and slope of "
-                "logistic recalibrations, the integrated calibration index (ICI, with a bootstrap "
+                "logistic recalibrations, the integrated calibration index (ICI, with an "
                 "interval), the calibration error over 15 bins and {w.f.tests}, and both by log "
                 "loss and Brier score. Net benefit was computed at thresholds of the probability.",
             ),

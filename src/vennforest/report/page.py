@@ -229,7 +229,8 @@ def _distances_sentence(measures: Any) -> str | None:
     names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
     texts = [
         f"{words} {numbers.points(measures[name])} ({numbers.points(measures[f'{name}_low'])} to "
-        f"{numbers.points(measures[f'{name}_high'])})"
+        f"{numbers.points(measures[f'{name}_high'])}; by chance "
+        f"{numbers.points(measures[f'{name}_by_chance'])})"
         for name, words in (names | {"emax": "largest (Emax)"}).items()
     ]
     return ", ".join(texts) if math.isfinite(measures["ici"]) else None
