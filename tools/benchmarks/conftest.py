@@ -9,6 +9,7 @@ import platform
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -82,14 +83,14 @@ def versus(benchmark, record):
 
 def write_rows(path, rows):
     """Replace the rows of a file that were measured again, and add others."""
-    with open(path, newline="") as file:
+    with Path(path).open(newline="") as file:
         header, *before = csv.reader(file)
     values = {(work, against): [work, against, *rest] for work, against, *rest in before}
     for row in rows:
         peer = "" if row.peer is None else f"{row.peer:.4g}"
         figures = [peer, f"{row.ours:.4g}", row.unit, f"{row.figure:.3g}"]
         values[row.work, row.against] = [row.work, row.against, *figures]
-    with open(path, "w", newline="") as file:
+    with Path(path).open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([header, *values.values()])
 
 
