@@ -309,8 +309,13 @@ def terms_of(term: Term) -> tuple[Term | Value, ...]:
 Parts = tuple["Term | Value", ...]
 
 
-def in_order(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
-    """Return terms and all that they are computed from, once each with its parts, parts first."""
+def in_order(terms: Iterable[Term]) -> list[Term]:
+    """Return terms and all that they are computed from, once each, parts first."""
+    return [term for term, _ in with_parts(terms)]
+
+
+def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
+    """Return the terms of `in_order`, each with what it is computed from."""
     ordered: dict[int, tuple[Term, Parts]] = {}
     stack = [(term, terms_of(term)) for term in terms][::-1]
     while stack:
@@ -325,7 +330,7 @@ def in_order(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
 
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return the codes of terms in a language, such as SQL; what they share is written once."""
-    order = in_order(terms)
+    order = with_parts(terms)
     uses = Counter(id(part) for _, parts in order for part in parts)
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}

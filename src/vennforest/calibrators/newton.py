@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +124,7 @@ def fit_logistic(
         sums = np.add.reduceat(weights, block, axis=0)
         start, _ = fit_logistic(means, sums, start, bounded, mean=mean, penalty=penalty)
     # A penalty makes the Hessian regular, and a plain solution takes a tenth of the time.
-    solve: Callable[..., FloatArray] = least_squares if penalty is None else np.linalg.solve
+    solve: Any = least_squares if penalty is None else np.linalg.solve
     # Where next to nothing is counted, the penalty stays finite.
     mass = float(total.sum()) if penalty is None else max(float(total.sum()), 1.0)
     total, positive = total / mass, weights[:, 1] / mass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from vennforest.classifier.fitting import fit_calibrators, parts_of_rows
 from vennforest.classifier.prediction import FittedClassifier, Prediction, RowScores, predict_scores
 from vennforest.groups import codes_of
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import CalibrationExamples
+from vennforest.sources import CalibrationExamples, Fold
 
 
 def predict_training_rows(fitted: FittedClassifier) -> Prediction:
@@ -43,13 +44,13 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     return Prediction(Multiprobability(lower, upper, fitted.classes), p)
 
 
-def predict_examples(fitted: FittedClassifier) -> FloatArray:
+def predict_examples(fitted: FittedClassifier, scored: Sequence[Fold] | None = None) -> FloatArray:
     """Return predictions of the calibration examples, (n, 3, k), each without its own label.
 
     These are the probability and both bounds (the probability where the method has none), fold
     after fold. Calibrators, and the maps and weights of a blend, are fitted again without each of
-    five parts of the rows, and calibrate the rows of that part at their calibration scores. NaN
-    where nothing is left of a fold.
+    five parts of the rows, and calibrate the rows of that part at their calibration scores, or at
+    those of the folds ``scored``. NaN where nothing is left of a fold.
     """
     examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
     rows = CalibrationExamples.of(examples).rows
@@ -76,9 +77,9 @@ def predict_examples(fitted: FittedClassifier) -> FloatArray:
             counted = CalibrationExamples.of(remaining).class_shares(len(fitted.classes))
             refitted = replace(refitted, shift=fitted.shift.from_shares(counted))
         for fold, of, per_group, out in zip(
-            examples, parts, refitted.fold_calibrators, of_fold, strict=True
+            scored or fitted.folds, parts, refitted.fold_calibrators, of_fold, strict=True
         ):
-            some = fold.select(of == part)
+            some = CalibrationExamples.of([fold]).select(of == part)
             bounds, p = predict_scores(
                 replace(refitted, folds=fitted.folds[:1], fold_calibrators=[per_group]),
                 [RowScores(some.scores, None, some.scores)],

@@ -345,7 +345,7 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
             "reference, labelled rows that the model was not trained on"
         )
     folds = [_scored_by_all(fold) for fold in fitted.folds]
-    p = predict_examples(replace(fitted, folds=folds, shift=None))[:, 0]
+    p = predict_examples(replace(fitted, shift=None), folds)[:, 0]
     is_predicted = ~np.isnan(p[:, 0])
     examples, p = CalibrationExamples.of(folds).select(is_predicted), p[is_predicted]
     groups = rows = None
