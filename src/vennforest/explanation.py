@@ -161,7 +161,8 @@ def _explain_scores(
         model = without_frozen(fold.model)
         explain_model = _explain_blend if isinstance(model, BlendedModel) else _explain_model
         explained.append(explain_model(shap, model, X))
-    phi, base = (np.mean([of_fold[i] for of_fold in explained], axis=0) for i in (0, 1))
+    phi = np.mean([of_fold[0] for of_fold in explained], axis=0)
+    base = np.mean([of_fold[1] for of_fold in explained], axis=0)
     return phi, base, *explained[0][2:]
 
 
