@@ -21,6 +21,7 @@ from vennforest.classifier.fitting import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
 from vennforest.groups import check_by
 from vennforest.sources import Subforest
+from vennforest.sources.estimators import without_frozen
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
 
@@ -38,6 +39,12 @@ def named_estimators(estimator: Any, n_jobs: int | None = None) -> dict[str, Any
     pairs = estimator if is_list else [("estimator", estimator)]
     for pair in pairs:
         is_named = isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        model = without_frozen(pair[1]) if is_named else None
+        if type(model).__name__ == "Booster":  # of lgb.train or xgb.train
+            raise InputError(
+                f"estimator must be a classifier, got {shown(model)}: use LGBMClassifier or "
+                "XGBClassifier, or calibrate the Booster's scores, VennAbers().fit(scores, y)"
+            )
         if not is_named or isinstance(pair[1], type) or not hasattr(pair[1], "fit"):
             raise TypeError(
                 "estimator must be a classifier (an instance, not fitted) or a list of (name, "

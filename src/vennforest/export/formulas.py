@@ -14,12 +14,14 @@ from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.formula import (
     LOWEST,
     Code,
+    Column,
     Language,
     Score,
     Term,
     divided_by_sum,
     first_of_largest,
     if_at_most,
+    in_order,
     no_formula,
     write_terms,
 )
@@ -80,6 +82,18 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
         low, high = formulas["low95"].min(formulas["p"]), formulas["high95"].max(formulas["p"])
         formulas |= {"low95": low, "high95": high}
     return formulas
+
+
+def has_steps(formula: Term) -> bool:
+    """Return whether a formula looks numbers up in a table of steps."""
+    return any(isinstance(term, Column) for term in in_order([formula]))
+
+
+def starts_of_steps(calibrator: Calibrator) -> FloatArray:
+    """Return the finite starts of all steps in a calibrator's formulas."""
+    terms = in_order(output_formulas(calibrator).values())
+    tables = [table for term in terms if isinstance(term, Column) for table in term.tables]
+    return np.unique(np.concatenate([np.zeros(0), *(table.start[1:] for table in tables)]))
 
 
 def shifted_formula(p: Term, shift: ShiftedPrior) -> Term:

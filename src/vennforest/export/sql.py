@@ -15,6 +15,7 @@ from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
+from vennforest.export.proof import N_SQL_ROWS, check_calibrator, draw_scores
 from vennforest.scores import RANGE_TOLERANCE, ZERO_LOGIT
 
 Dialect = Literal[
@@ -163,7 +164,50 @@ def to_sql(
         f"LEFT JOIN ({query.select(outputs, doubles, f'{source} WHERE {test}')}) AS w "
         f"ON {' AND '.join(equal)}"
     )
+    _check_query(calibrator, code, table_name, of_classes, titles, confidence)
     return (code if dialect == "duckdb" else _translated(code, dialect)).replace(table_name, table)
+
+
+def _check_query(
+    calibrator: Calibrator,
+    code: str,
+    table: str,
+    of_classes: ClassColumns,
+    titles: dict[str, list[str]],
+    confidence: bool,
+) -> None:
+    """Raise an `InputError` if a query in DuckDB, where it is installed, answers otherwise.
+
+    ``titles`` are the names of the columns of each output.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        return
+    scores = draw_scores(calibrator, N_SQL_ROWS)
+    columns = list(scores.T) if scores.ndim == 2 else [scores]
+    if of_classes.of_first and calibrator.on_ == "logit":
+        columns = [-scores]
+    elif of_classes.of_first:
+        columns = [1 - scores]
+        scores = 1 - columns[0]
+    elif len(of_classes.names) > len(columns):
+        columns = [1 - scores if calibrator.on_ == "probability" else 0 * scores, scores]
+    rows = ", ".join(
+        f"({i}, {', '.join('NULL' if np.isnan(x) else sql_number(x) for x in row)})"
+        for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+    )
+    names = ", ".join(['"vennforest row"', *map(quoted, of_classes.names)])
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM (VALUES {rows}) AS s({names})")
+        result = connection.execute(f'SELECT * FROM ({code}) ORDER BY "vennforest row"')
+        table_of = result.fetchnumpy()
+    answers = {
+        name: np.column_stack([np.ma.filled(table_of[title], np.nan) for title in part])
+        for name, part in titles.items()
+    }
+    answers = {name: part[:, 0] if part.shape[1] == 1 else part for name, part in answers.items()}
+    check_calibrator(calibrator, "SQL", scores, answers, confidence)
 
 
 def _is_accepted(
