@@ -85,12 +85,12 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
 
 def has_steps(formula: Term) -> bool:
     """Return whether a formula looks numbers up in a table of steps."""
-    return any(isinstance(term, Column) for term, _ in in_order([formula]))
+    return any(isinstance(term, Column) for term in in_order([formula]))
 
 
 def starts_of_steps(calibrator: Calibrator) -> FloatArray:
     """Return the finite starts of all steps in a calibrator's formulas."""
-    terms = [term for term, _ in in_order(output_formulas(calibrator).values())]
+    terms = in_order(output_formulas(calibrator).values())
     tables = [table for term in terms if isinstance(term, Column) for table in term.tables]
     return np.unique(np.concatenate([np.zeros(0), *(table.start[1:] for table in tables)]))
 

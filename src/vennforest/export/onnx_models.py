@@ -78,7 +78,7 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
 def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str | None:
     """Add a model whose formula is written here; return the name of its scores, else None."""
     if isinstance(model, LinearClassifier):
-        return _imputed_linear_scores(graph, model, rows)
+        return _linear_scores(graph, model, rows)
     if isinstance(model, LinearClassifierMixin):
         decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
         return _probabilities(graph, model, decision)
@@ -94,19 +94,21 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
     return tree_scores(graph, model, rows, votes)
 
 
-def _imputed_linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
-    """Add the probabilities of the linear member of blends, which takes missing cells."""
+def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
+    """Add the probabilities (n, k) of a linear classifier, NaN for rows with infinite cells."""
     scaled = graph.node("Div", rows, graph.number(model.scale_))
     z = graph.node("Sub", scaled, graph.number(model.center_))
     z = graph.node("Clip", z, graph.number(-MAX_DISTANCE), graph.number(MAX_DISTANCE))
     is_missing = graph.node("IsNaN", rows)
     z = graph.node("Where", is_missing, graph.number(0.0), z)
-    present = graph.node("MatMul", z, graph.number(model.coef_))
-    missing = graph.node("MatMul", graph.double(is_missing), graph.number(model.missing_coef_))
-    logits = graph.node("Sum", present, missing, graph.number(model.intercept_))
-    if len(model.classes_) == 2:
-        return with_first(graph, graph.node("Sigmoid", logits))
-    return graph.node("Softmax", logits, axis=1)
+    missing = graph.node("MatMul", graph.double(is_missing), graph.constant(model.missing_coef_))
+    logits = graph.node("Add", affine(graph, z, model.coef_, model.intercept_), missing)
+    is_infinite = graph.double(graph.node("IsInf", rows))
+    infinite = Written(graph.node("ReduceMax", is_infinite, axes=[1], keepdims=1))
+    logits = graph.value(infinite.unless_above(0.5, Written(logits), np.nan))
+    if len(model.classes_) > 2:
+        return graph.node("Softmax", logits, axis=1)
+    return with_first(graph, graph.value(logistic(Written(logits))))
 
 
 def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
@@ -311,8 +313,8 @@ WRITTEN_MODELS = [
 
 
 def _is_written(part: Any) -> bool:
-    written = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin, *TREE_ENSEMBLES)
-    return isinstance(part, written) or bool(booster_writer(part))
+    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin, *TREE_ENSEMBLES)
+    return isinstance(part, kinds) or bool(booster_writer(part))
 
 
 def within_limit(function: Callable[[], Result]) -> Result:
