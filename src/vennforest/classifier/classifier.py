@@ -330,8 +330,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
             ``"likelihood-ratio"``: by a limit theorem with simulated corrections; what it covers
             is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never below
-            the level if calibration scores are of examples kept apart from training; not with a
-            model per fold, nor with weights that are not integers.
+            the level if calibration scores are of examples kept apart from training (of a blend,
+            whose weights they fit too, about); not with a model per fold, nor with weights that
+            are not integers.
 
         Returns
         -------
