@@ -480,6 +480,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
+        if (
+            type(scores) is np.ndarray
+            and scores.dtype.char == "d"
+            and scores.shape == (1,)
+            and self.on_ == "probability"
+            and len(self.classes_) == 2
+            and 0 <= scores[0] <= 1
+        ):  # of a single score reading would take most of the time
+            return self._reversed(scores)
         named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
         scores = in_class_order(scores, self.classes_, self.on_, named=named)
         x = self._as_read(

@@ -306,30 +306,38 @@ def terms_of(term: Term) -> tuple[Term | Value, ...]:
     return (term.at,) if isinstance(term, Column | OfClass) else ()
 
 
+Parts = tuple["Term | Value", ...]
+
+
 def in_order(terms: Iterable[Term]) -> list[Term]:
     """Return terms and all that they are computed from, once each, parts first."""
-    ordered: dict[int, Term] = {}
-    stack = list(terms)[::-1]
+    return [term for term, _ in with_parts(terms)]
+
+
+def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
+    """Return the terms of `in_order`, each with what it is computed from."""
+    ordered: dict[int, tuple[Term, Parts]] = {}
+    stack = [(term, terms_of(term)) for term in terms][::-1]
     while stack:
-        missing = [p for p in terms_of(stack[-1]) if isinstance(p, Term) and id(p) not in ordered]
+        term, parts = stack[-1]
+        missing = [p for p in parts if id(p) not in ordered and isinstance(p, Term)]
         if missing:
-            stack.extend(missing[::-1])
+            stack += [(part, terms_of(part)) for part in missing[::-1]]
         else:
-            term = stack.pop()
-            ordered.setdefault(id(term), term)
+            ordered.setdefault(id(term), stack.pop())
     return list(ordered.values())
 
 
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return the codes of terms in a language, such as SQL; what they share is written once."""
-    order = in_order(terms)
-    uses = Counter(id(part) for term in order for part in terms_of(term))
+    order = with_parts(terms)
+    uses = Counter(id(part) for _, parts in order for part in parts)
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
-    for term in order:
+    for term, term_parts in order:
         parts = [
             codes[id(part)] if isinstance(part, Term) else language.number(part)
-            for part in terms_of(term)
+            for part in term_parts
         ]
         if isinstance(term, Score):
             code = language.score()
@@ -400,7 +408,8 @@ class FormulaSteps:
 
     def number(self, value: Value) -> int:
         """Return the position of a constant."""
-        array = np.asarray(value, np.float64)  # which may be divided by zero
+        # A number of numpy may be divided by zero.
+        array: Any = np.float64(value) if type(value) is float else np.asarray(value, np.float64)
         self.values.append(array[:, None] if array.ndim == 1 else array[()])
         return len(self.values) - 1
 

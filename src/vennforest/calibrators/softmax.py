@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import reduce
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,8 +14,6 @@ from vennforest._messages import warn
 from vennforest._validation import FloatArray, check_inside, check_number, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
-    FormulaSteps,
-    Score,
     Term,
     Value,
     divided_by_sum,
@@ -30,11 +28,11 @@ from vennforest.calibrators.newton import (
     log_odds_of,
 )
 from vennforest.counts import ScoreCounts
+from vennforest.prior import root_of_increasing
 from vennforest.scores import MASKED, On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
-NEWTON_TOLERANCE = 1e-9  # step of the logarithm after which Newton's next one is rounding
 NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
 # Difference of a mean probability from the share of the class that is warned of, in standard errors
 # and at least.
@@ -202,30 +200,6 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     return float(2 * size * deviation * np.exp(-log_beta))
 
 
-def root_of_increasing(
-    function: Callable[[float], tuple[float, float]], start: float, limit: float
-) -> float:
-    """Return the root in [-limit, limit] of an increasing function, or the end nearest to it.
-
-    ``function`` returns its value and derivative. Newton's method, safeguarded by bisection of the
-    interval that contains the root.
-    """
-    low, high, x = -np.inf, np.inf, float(np.clip(start, -limit, limit))
-    while True:
-        value, derivative = function(x)
-        if value == 0 or (value > 0 and x == -limit) or (value < 0 and x == limit):
-            return x
-        low, high = (low, x) if value > 0 else (x, high)
-        with np.errstate(divide="ignore", over="ignore"):
-            nearer = float(np.clip(x - np.divide(value, max(derivative, 0.0)), -limit, limit))
-        # At the root itself, rounding can make the sign of the last step either.
-        if abs(nearer - x) > NEWTON_TOLERANCE and not low < nearer < high:
-            nearer = (max(low, -limit) + min(high, limit)) / 2
-        if not abs(nearer - x) > NEWTON_TOLERANCE:  # NaN ends it too
-            return nearer
-        x = nearer
-
-
 class ProbabilityCalibrator(LogitCalibrator):
     """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
 
@@ -277,9 +251,12 @@ def smoothed_shares(counts: ScoreCounts) -> FloatArray:
     return np.asarray((counts.class_totals + 1) / (counts.total + len(counts.class_totals)))
 
 
-def shrunk_log(p: Term, c: float, share: Value, k: int) -> Term:
-    """Return ``log(k (p + c share) / (1 + c))``, finite where a forest gives 0."""
-    return ((p + c * share) * (k / (1 + c))).log()
+AnyTerm = TypeVar("AnyTerm", Term, FloatArray)
+
+
+def shrunk(p: AnyTerm, c: float, share: Value, k: int) -> AnyTerm:
+    """Return ``k (p + c share) / (1 + c)``, above 0 where a forest gives 0."""
+    return (p + c * share) * (k / (1 + c))
 
 
 class SoftmaxMap(ProbabilityCalibrator):
@@ -326,30 +303,30 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shares_ = smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
-            columns = [FormulaSteps(log)(counts.scores) for log in self._logs_of_two(Score())]
-            fit = fit_two_classes(np.column_stack(columns), counts.weights, self.ridge)
+            logs = np.log(np.column_stack(self._shrunk_of_two(counts.scores)))
+            fit = fit_two_classes(logs, counts.weights, self.ridge)
         else:
-            logs = FormulaSteps(self._logs(Score()))(counts.scores)
+            logs = np.log(self._shrunk(counts.scores))
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge, self._start)
         # In rows, as files have it: products of other layouts differ in the last place.
         self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
 
-    def _logs(self, p: Term) -> Term:
-        return shrunk_log(p, self.shrinkage_, self.shares_, len(self.shares_))
+    def _shrunk(self, p: AnyTerm) -> AnyTerm:
+        return shrunk(p, self.shrinkage_, self.shares_, len(self.shares_))
 
-    def _logs_of_two(self, p: Term) -> tuple[Term, Term]:
+    def _shrunk_of_two(self, p: AnyTerm) -> tuple[AnyTerm, AnyTerm]:
         c, (first, second) = self.shrinkage_, self.shares_.tolist()
-        return shrunk_log(1.0 - p, c, first, 2), shrunk_log(p, c, second, 2)
+        return shrunk(1.0 - p, c, first, 2), shrunk(p, c, second, 2)
 
     def _map_formula(self, p: Term) -> Term:
         W, b = self.coef_, self.intercept_
         if len(b) == 2:
             slopes = (W[1] - W[0]).tolist()
-            pairs = zip(slopes, self._logs_of_two(p), strict=True)
-            products: list[Term] = [slope * log for slope, log in pairs if slope != 0]
+            pairs = zip(slopes, self._shrunk_of_two(p), strict=True)
+            products: list[Term] = [slope * x.log() for slope, x in pairs if slope != 0]
             z = reduce(Term.__add__, products or [0.0 * p])
             return (z + float(b[1] - b[0])).logistic()
-        logs = self._logs(p)
+        logs = self._shrunk(p).log()
         # A product with zeros beside the diagonal would take as long as a full one.
         z = logs @ np.ascontiguousarray(W.T) if self.structure == "full" else logs * np.diag(W)
         return softmax(z + b)

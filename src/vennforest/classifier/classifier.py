@@ -79,7 +79,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         ``MixedForestClassifier(n_estimators=300)``. The data given to ``fit`` only calibrates a
         ``FrozenEstimator``, of which a copy is kept. A ``Pipeline`` that ends in a forest counts as
         that forest. A list of names and classifiers, as in ``StackingClassifier``, is blended into
-        one score by weights that are fitted to their calibration scores: see ``blend_``.
+        one score by weights that are fitted to their calibration scores: see ``blend_``. One that
+        is ``"drop"`` is left out.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"none"``, or an instance from
@@ -198,7 +199,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             Rows that belong together, such as those of one patient: no row is scored by a model
             that saw another of its group.
         **fit_params
-            Passed to the estimator's ``fit``; with metadata routing, as they are requested.
+            Passed to the estimator's ``fit``; of several estimators to that of each, or as
+            ``name__key`` to that of one. With metadata routing, as they are requested.
 
         Raises
         ------
@@ -328,8 +330,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
             ``"likelihood-ratio"``: by a limit theorem with simulated corrections; what it covers
             is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never below
-            the level if calibration scores are of examples kept apart from training; not with a
-            model per fold, nor with weights that are not integers.
+            the level if calibration scores are of examples kept apart from training (of a blend,
+            whose weights they fit too, about); not with a model per fold, nor with weights that
+            are not integers.
 
         Returns
         -------

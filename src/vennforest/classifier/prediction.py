@@ -401,15 +401,3 @@ def interval_curves_of(
         )
 
     return PerGroup.fit(curves, codes_of(examples.rows, fitted.group_codes))
-
-
-# --- calibration examples ------------------------------------------------------------------------
-
-
-def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
-    """Return the probabilities (n, k) of the calibration examples, before any `ShiftedPrior`."""
-    parts = []
-    for fold, per_group in zip(fitted.folds, fitted.fold_calibrators, strict=True):
-        codes = codes_of(fold.rows, fitted.group_codes)
-        parts.append(_probabilities(fitted.point_calibrators or per_group, fold.scores, codes))
-    return np.concatenate(parts)

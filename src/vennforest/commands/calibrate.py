@@ -21,7 +21,7 @@ from vennforest.commands.pages import dividing_columns, record_of, values_in
 from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
-from vennforest.report.evaluation import for_json
+from vennforest.report.findings import for_json
 from vennforest.report.splits import group_codes
 from vennforest.scores import On, read_scores
 from vennforest.tables.files import TableFile, read_table

@@ -33,8 +33,8 @@ from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.metrics.dependence import intragroup_correlation, variance_of_sums
 from vennforest.metrics.logistic import LogisticFit, fit_offset_regression
-from vennforest.metrics.losses import difference_over_rows
 from vennforest.metrics.smooth import spline_features
+from vennforest.metrics.variance import mean_estimate, units_of
 from vennforest.prior import ShiftedPrior, shift_probabilities
 
 if TYPE_CHECKING:
@@ -329,11 +329,12 @@ class UpdateRows:
             for choice, calibrator in calibrators.items():
                 of_label = calibrator.predict_proba(scores)[np.arange(len(test)), codes]
                 losses[choice][test] = -np.log(of_label)
-        rows = {}
+        rows, weight = {}, np.ones(len(self.codes))
+        units = units_of((self.codes == self.codes.max()).astype(float), weight, self.groups)
         for choice, loss in losses.items():
-            gain = difference_over_rows(losses["keep"], loss, self.groups)
-            ends = gain.mean - gain.margin, gain.mean + gain.margin
-            rows[choice] = (loss.mean(), gain.mean, *ends)
+            difference = losses["keep"] - loss
+            gain = mean_estimate(difference, weight, self.groups, units, null=0.0)
+            rows[choice] = (loss.mean(), gain.value, gain.low, gain.high)
         names = ["log_loss", "gain", "gain_low", "gain_high"]
         frame: pd.DataFrame = pandas.DataFrame.from_dict(rows, orient="index", columns=names)
         return frame
