@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import softmax
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest.linear import softmax
 
 BLEND_RIDGE = 10.0
 """Factor of the penalty of a blend, in units of rows."""
@@ -22,7 +22,7 @@ def blend_probabilities(
     z = np.zeros_like(logs[0]) + intercept
     for weight, log in zip(weights.tolist(), logs, strict=True):
         z += weight * log
-    return np.asarray(softmax(z, axis=1))
+    return softmax(z)
 
 
 def fit_blend(

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from vennforest._validation import FloatArray
+from vennforest.scores import MASKED
 
 Operation = Literal[
     "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <=",
@@ -217,22 +218,30 @@ def divided_by_sum(scores: Term) -> Term:
     return scores / is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
 
 
-def softmax(logits: Term) -> Term:
-    """Return the probabilities of logits, one per class."""
-    powers = (logits - logits.largest()).max(-MAX_LOG_ODDS).exp()
-    return powers / powers.sum()
-
-
-def softmax_of_masked(logits: Term, temperature: float, masked: float) -> Term:
-    """Return ``softmax(logits / temperature)``, 0 where a logit is ``masked`` + the largest one."""
-    largest = logits.largest()
-    gap = largest + masked
-    scaled = logits / temperature
+def softmax(logits: Term, temperature: float = 1.0) -> Term:
+    """Return ``softmax(logits / temperature)``, one per class, 0 where a class is `MASKED`."""
+    scaled = logits if temperature == 1 else logits / temperature
     powers = (scaled - scaled.largest()).max(-MAX_LOG_ODDS).exp()
-    # Beside a very large logit, the gap is nothing.
-    unmasked = logits.unless_above(gap, if_at_most(gap, logits, 0.0, powers), powers)
-    powers = if_at_most(largest, gap, powers, unmasked)
+    powers = logits.unless_above(MASKED, 0.0, powers)
     return powers / powers.sum()
+
+
+def logistic_of_masked(log_odds: Term, temperature: float = 1.0) -> Term:
+    """Return the logistic of log-odds over a temperature, 0 or 1 where a class is `MASKED`."""
+    p = (log_odds if temperature == 1 else log_odds / temperature).logistic()
+    return log_odds.unless_above(MASKED, 0.0, if_at_most(-MASKED, log_odds, 1.0, p))
+
+
+def marked_logits(logits: Term, is_of_classes: bool, mask_distance: float) -> Term:
+    """Return logits of all classes beside their largest, or log-odds, with `MASKED` for masks.
+
+    What `read_scores` does. Those of classes may be minus infinity.
+    """
+    x = logits.max(LOWEST)
+    if is_of_classes:
+        x = x - logits.largest()
+        return x.unless_above(-mask_distance, MASKED, x)
+    return x.unless_above(-mask_distance, MASKED, if_at_most(mask_distance, x, -MASKED, x))
 
 
 def log_logistic(z: Term) -> Term:

@@ -12,9 +12,11 @@ from scipy.special import expit
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.formula import Term, Value
 from vennforest.counts import ScoreCounts
+from vennforest.scores import MASKED
 
 # Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
 MARGINS = float(np.finfo(np.float64).eps), 0.01
+MIN_LIMIT = float(np.log(1 / MARGINS[1] - 1))  # the log-odds of the larger one
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
 
@@ -25,6 +27,17 @@ def clip_limits(scores: FloatArray) -> tuple[float, float]:
     distances = scores, 1 - scores
     low, high = (x.min(where=x > 0, initial=1.0) / 2 for x in distances)
     return float(np.clip(low, *MARGINS)), 1 - float(np.clip(high, *MARGINS))
+
+
+def log_odds_limits(z: FloatArray) -> tuple[float, float]:
+    """Return where log-odds (n,) are clipped so that masked classes do not bend a map.
+
+    As `clip_limits` does, where there are masked ones; else there is no limit.
+    """
+    inside = z[(z > MASKED) & (z < -MASKED)]
+    nearest = np.array([-inside.min(initial=0.0), inside.max(initial=0.0)])
+    low, high = np.maximum(nearest + np.log(2), MIN_LIMIT).tolist()
+    return -low if z.min() <= MASKED else MASKED, high if z.max() >= -MASKED else -MASKED
 
 
 def log_odds(x: Term, low: Value, high: Value) -> Term:

@@ -17,8 +17,8 @@ from vennforest.calibrators.formula import (
     Term,
     Value,
     divided_by_sum,
+    logistic_of_masked,
     softmax,
-    softmax_of_masked,
 )
 from vennforest.calibrators.newton import (
     clip_limits,
@@ -29,12 +29,14 @@ from vennforest.calibrators.newton import (
 )
 from vennforest.counts import ScoreCounts
 from vennforest.prior import root_of_increasing
-from vennforest.scores import ZERO_LOGIT, On
+from vennforest.scores import MASKED, On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
 NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
-MASK_DISTANCE = 10.0  # of masked logits from all others, in units of the range of these
+# Difference of a mean probability from the share of the class that is warned of, in standard errors
+# and at least.
+MIN_MEAN_ERRORS, MIN_MEAN_DIFFERENCE = 4.0, 0.01
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
@@ -97,45 +99,52 @@ class TemperatureScaling(LogitCalibrator):
                 z = np.log(np.maximum(p, self.low_))
         if z.ndim == 1:
             z = np.column_stack([np.zeros(len(z)), z])
-        elif self.on_ == "logit":
-            z = with_minus_infinity(z)
-            warn_of_impossible_labels(z, counts.weights)
+        if self.on_ == "logit":
+            is_masked = z - z.max(axis=1, keepdims=True) <= MASKED
+            if is_masked.any():
+                z = np.where(is_masked, -np.inf, z)
+                warn_of_impossible_labels(z, counts.weights)
         self.temperature_ = fit_temperature(z, counts.weights)
+
+    def _warn_of_fit(self, counts: ScoreCounts) -> None:
+        """Warn if the mean probability of the second of two classes is not their share."""
+        if len(self.classes_) > 2:
+            return
+        x, total = counts.scores, counts.weights.sum(axis=1)
+        p = self._predict_proba(self._reversed(x))[:, 1]
+        mean, share = float(total @ p) / counts.total, float(self.class_shares_[1])
+        # Of few events the larger one: the number expected by a map that is wrong is too small.
+        variance = max(float(total @ (p * (1 - p))), counts.total * share * (1 - share))
+        error = np.sqrt(variance) / counts.total
+        if abs(mean - share) <= max(MIN_MEAN_ERRORS * error, MIN_MEAN_DIFFERENCE):
+            return
+        way_out = "PlattScaling and PooledCalibration, which have an intercept, fit it"
+        if self.on_ != "probability" and x.max() <= 0:
+            way_out = (
+                "no score is above 0, as no logarithm of a probability p is: give the log-odds "
+                "log p - log(1 - p)"
+            )
+        warn(
+            f"the mean probability of {self.classes_.tolist()[1]!r} after temperature scaling is "
+            f"{mean:.3f}, and its share of the examples is {share:.3f}: {way_out}"
+        )
 
     def _formula(self, scores: Term) -> Term:
         if len(self.classes_) == 2:
             if self.on_ == "probability":
                 scores = log_odds(scores, self.low_, self.high_)
-            return (scores / self.temperature_).logistic()
+            return logistic_of_masked(scores, self.temperature_)
         if self.on_ == "probability":
-            return softmax(divided_by_sum(scores).max(self.low_).log() / self.temperature_)
-        return softmax_of_masked(scores, self.temperature_, ZERO_LOGIT)
-
-
-def with_minus_infinity(z: FloatArray) -> FloatArray:
-    """Return logits (n, k) with minus infinity where `read_scores` has put a number for it.
-
-    Masks that are finite, such as -1e9, count as minus infinity, too.
-    """
-    largest = z.max(axis=1, keepdims=True)
-    is_masked = (z == largest + ZERO_LOGIT) & (z < largest)
-    half = z.min() / 2
-    is_low = (z < half) & (largest >= half)
-    if np.count_nonzero(is_low) > 1:
-        lowest = z.min(initial=np.inf, where=~is_low)
-        with np.errstate(over="ignore"):
-            distance = lowest - z.max(initial=-np.inf, where=is_low)
-            if distance > MASK_DISTANCE * (largest.max() - lowest):
-                is_masked |= is_low
-    return np.where(is_masked, -np.inf, z) if is_masked.any() else z
+            scores = divided_by_sum(scores).max(self.low_).log()
+        return softmax(scores, self.temperature_)
 
 
 def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
     """Warn if the logit in ``z`` (n, k) of a class with a weight in its row is minus infinity."""
-    n = int((weights[z == -np.inf] > 0).sum()) if z.min() == -np.inf else 0
+    n = float(weights[z == -np.inf].sum())
     if n:
         warn(
-            f"{n:,} calibration examples have a label whose logit is minus infinity, or as far "
+            f"{n:,.6g} calibration examples have a label whose logit is minus infinity, or as far "
             "below as a mask, which no temperature makes possible: they do not count for it"
         )
 
@@ -200,7 +209,7 @@ class ProbabilityCalibrator(LogitCalibrator):
     def _fit(self, counts: ScoreCounts) -> None:
         self.temperature_, p = 1.0, counts.scores
         if self.on_ != "probability":
-            scaling = TemperatureScaling()._fit_checked(counts, kind="logit")
+            scaling = TemperatureScaling()._fit_checked(counts, kind=self.on_)
             self.temperature_, p = scaling.temperature_, scaling._predict_proba(p)
             p = p[:, 1] if counts.scores.ndim == 1 else p
         elif p.ndim == 2:
@@ -215,9 +224,8 @@ class ProbabilityCalibrator(LogitCalibrator):
         is_of_classes = len(self.classes_) > 2
         if self.on_ == "probability":
             return self._map_formula(divided_by_sum(scores) if is_of_classes else scores)
-        if is_of_classes:
-            return self._map_formula(softmax_of_masked(scores, self.temperature_, ZERO_LOGIT))
-        return self._map_formula((scores / self.temperature_).logistic())
+        to_probabilities = softmax if is_of_classes else logistic_of_masked
+        return self._map_formula(to_probabilities(scores, self.temperature_))
 
     @abstractmethod
     def _map_formula(self, p: Term) -> Term:

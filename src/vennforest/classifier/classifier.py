@@ -40,14 +40,13 @@ from vennforest.classifier.parameters import (
 )
 from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
 from vennforest.classifier.training_rows import predict_training_rows
-from vennforest.counts import check_ratio
 from vennforest.forest import Votes
 from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares, with_step
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_class_examples
-from vennforest.sources.estimators import trained_names
+from vennforest.sources.estimators import names_to_compare, trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 PerFold = TypeVar("PerFold")
@@ -216,11 +215,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         split_state = np.random.RandomState(0) if self.random_state is None else random_state
         estimators = named_estimators(self.estimator, self.n_jobs)
+        column_names = names_to_compare(estimators.values(), X)
         frozen_classes = classes_of_frozen(estimators)
         codes, classes = encode_labels(y, frozen_classes, n)
         weight = check_weights(sample_weight, len(codes))
-        if weight is not None:
-            check_ratio(weight)
         check_class_examples(codes, classes, weight, frozen_classes is not None)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         members = {}
@@ -243,6 +241,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             row_groups=data.groups,
             groups=groups_by,
             group_codes=group_codes,
+            column_names=column_names,
         )
         return self._calibrate(replace(fitted, row_sketch=sketch_rows(fitted.hash_as_read(X))))
 
