@@ -60,7 +60,7 @@ def test_a_sheet_of_names_alone_is_a_table_without_rows(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "decimal", "numbers"), [
-    ("a;b\n1,5;x\n2;y\n-3.25;x\n", None, [1.5, 2.0, -3.25]),
+    ("a;b\n1,5;x\n2;y\n-3,25;x\n", None, [1.5, 2.0, -3.25]),
     ("b,a\n1,5\n2,6\n", None, [5, 6]),
     ("a\tb\n1,5\tx\n2\ty\n", ",", [1.5, 2.0]),
     ('"a";"1,5,6"\n1,5;"x"\n', None, [1.5]),
