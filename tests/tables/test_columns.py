@@ -30,6 +30,7 @@ NOON = pd.Timestamp("2020-01-01 12:00")
 
 @pytest.mark.parametrize(("cells", "kind"), [
     ([1, 2, None], "number"), (["1", "2.5", " 3e4 "], "number"), (["1", "2", "x"], "text"),
+    (["01234", "1234"], "text"), (["0", "-0.5", "00.5", "0e1"], "number"), (["1", " 07 "], "text"),
     (["1", "", "2"], "number"), (["1", " NA ", "2", b"3"], "number"),
     (["1", "None", "2"], "text"), ([True, None, False], "boolean"),
     (["True", None, "FALSE"], "boolean"), (["True", "0"], "text"),

@@ -48,6 +48,12 @@ from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, hash_rows
+from vennforest.sources.training_columns import (
+    MIN_COMPARED_ROWS,
+    ColumnChange,
+    TrainingColumns,
+    changes_of,
+)
 
 Curves = PerGroup[list[ScoreIntervals]]
 _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
@@ -58,7 +64,8 @@ _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictio
 class FittedClassifier:
     """The state of a classifier: models, their calibration examples, and calibrators.
 
-    Rows that belong together have one number in ``row_groups``; objects are calibrated separately
+    ``columns`` summarise the data frame that was fitted to, None for arrays. Rows that belong
+    together have one number in ``row_groups``; objects are calibrated separately
     in each of ``groups``. Without ``point_calibrators``, which map the scores of all folds to
     probabilities, calibrators merge their bounds.
     """
@@ -73,6 +80,7 @@ class FittedClassifier:
     row_groups: IntArray | None = None
     groups: Groups | None = None
     group_codes: IntArray | None = None
+    columns: TrainingColumns | None = None
     shift: ShiftedPrior | None = None
     fold_calibrators: list[PerGroup[Calibrator]] = field(default_factory=list)
     point_calibrators: PerGroup[Calibrator] | None = None
@@ -95,6 +103,12 @@ class FittedClassifier:
         examples = CalibrationExamples.of(self.folds)
         totals = np.bincount(examples.codes, examples.weight, len(self.classes))
         return np.asarray(totals / totals.sum())
+
+    def column_changes(self, X: Any) -> list[ColumnChange]:
+        """Return the columns of a data frame, as the models read it, that differ from training."""
+        if self.columns is None or count_rows(X) < MIN_COMPARED_ROWS:
+            return []
+        return changes_of(self.columns, as_read(X, self.folds[0].model))
 
     def hash_as_read(self, X: Any) -> HashArray:
         """Return hashes (n,) of rows as the models read them, by which rows are recognised.
@@ -124,6 +138,7 @@ class FittedClassifier:
                 check_array(codes, "group_codes", (n_rows,), "i", 0)
         if self.row_sketch is not None:
             check_array(self.row_sketch, "row_sketch", (None,), "u")
+        require(isinstance(self.columns, TrainingColumns | None), "columns must be of training")
         has_codes = (self.groups is None) == (self.group_codes is None)
         require(has_codes, "group_codes must be of groups")
         has_shares = self.shift is None or len(self.shift.shares) == len(self.classes)

@@ -29,6 +29,7 @@ from vennforest.commands.models import (
     read_model,
     read_rows,
     rows_for,
+    types_for,
     with_shares,
 )
 from vennforest.commands.options import FORM, Check
@@ -53,7 +54,7 @@ from vennforest.report.sections import (
     segments_section,
     with_updates,
 )
-from vennforest.tables.files import find_name, read_table
+from vennforest.tables.files import find_name
 from vennforest.tables.target import LabelledTable, split_target
 
 
@@ -77,12 +78,12 @@ def run_check(options: Check) -> None:
     failures = _check_options(options)
     path = options.data or options.predictions
     model = _model_of(options)
-    frame = read_rows(path, model, options.form, options.target)
-    options.row_counts[path] = len(frame)
+    types = types_for(model, options.types)
+    file, frame = read_rows(path, model, options, [options.target])
     table = split_target(frame, options.target, name=path.name, screened=False)
     groups, by = [options.groups, options.grades], options.by or []
     segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
-    divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
+    divided = dividing_columns(file, frame, groups, [*by, *segmented], types, table.notes)
     divided = divided.loc[table.X.index]
     values = values_in(divided[list(dict.fromkeys(filter(None, [options.groups, *by])))])
     promised = [name for name in PROMISES if getattr(options, name) is not None]
@@ -219,8 +220,7 @@ def _validation_sections(
     if options.grades is not None:
         grade, reference = rows[options.grades], None
         if options.reference is not None:
-            reference_rows = read_table(options.reference, [options.grades], form=options.form)
-            options.row_counts[options.reference] = len(reference_rows)
+            _, reference_rows = read_rows(options.reference, None, options, [options.grades])
             reference = reference_rows[find_name(reference_rows.columns, options.grades)]
         sections.append(grades_section(comparison, grade, reference))
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades

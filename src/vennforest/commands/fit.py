@@ -18,13 +18,13 @@ from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
-from vennforest.commands.pages import dividing_columns, split_table
+from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import table_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
-from vennforest.tables.files import read_table
+from vennforest.tables.files import TableFile
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types, texts_of
 
@@ -79,15 +79,11 @@ def _labelled_table(options: Fit) -> tuple[LabelledTable, IntArray | None]:
     """Return the table, and the code of each row's group, if there are groups."""
     types = {} if options.types is None else read_types(options.types)
     as_text, missing = [*texts_of(types), options.target], names_in(options.missing)
-    frame = read_table(options.data, as_text, missing, options.form)
-    if options.by is not None and options.by not in types:
-        by = dividing_columns(options, options.data, frame, [], [options.by])[options.by]
-        if by.dtype != frame[options.by].dtype:  # 01 and 1 are two groups
-            types[options.by], frame[options.by] = "category", by
-    name, split_by = options.data.name, [options.groups]
-    table, values = split_table(options, frame, options.target, name, types, split_by)
-    groups = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
-    return table, groups
+    file = TableFile(options.data, options.form)
+    frame, name = file.read(as_text, missing), options.data.name
+    groups = [options.groups]
+    table, values = split_table(options, file, frame, options.target, name, types, groups)
+    return table, group_codes(values.get(options.groups or ""), len(table.y), table.notes)
 
 
 def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> CalibratedClassifier:

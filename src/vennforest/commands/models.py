@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,16 @@ from vennforest._validation import FloatArray, InputError, check_inside, text_of
 from vennforest.batch import number_columns, table_columns
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
+from vennforest.commands.options import Check, Watch
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import score_columns
 from vennforest.scores import read_scores
 from vennforest.tables.cells import CellColumn
 from vennforest.tables.columns import unknown_names
-from vennforest.tables.files import DETECTED, find_name, read_table
+from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import typed_labels
-from vennforest.tables.text import TableFormat
+from vennforest.tables.types import read_types, texts_of
 
 MAX_EXAMPLES = 4_096
 """Scores that a file keeps of a calibrator that keeps none itself."""
@@ -70,19 +71,41 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
     return features.to_numpy()
 
 
-def read_rows(
-    path: Path, model: Any, form: TableFormat = DETECTED, target: str | None = None
-) -> pd.DataFrame:
-    """Read a table for a model, whose columns get the types and missing markers of its training.
+def types_for(model: Any, types: Path | str | None) -> dict[str, str]:
+    """Return the types of a table's columns: those declared, and the dates of a model's columns."""
+    declared = {} if types is None else read_types(types)
+    table = table_columns(model)
+    trained = {} if table is None else table.as_types()
+    for name in declared:
+        if name in trained:
+            raise InputError(
+                f"--types must be of columns that the model does not read, got {name!r}: the model "
+                f"knows it as {trained[name]}"
+            )
+    return {name: t for name, t in trained.items() if t.startswith("date")} | declared
 
-    The types of other columns are inferred from these rows. Labels stay text.
+
+def read_rows(
+    path: Path,
+    model: Any,
+    options: Check | Watch,
+    as_text: Iterable[str | None] = (),
+) -> tuple[TableFile, pd.DataFrame]:
+    """Open a table for a model, whose columns get the types and missing markers of its training.
+
+    Of other columns those declared and those of ``as_text`` stay text, as labels do.
     """
     table = table_columns(model)
-    if table is None:
-        return read_table(path, [target or ""], form=form)
-    numbers = number_columns(model, table)
-    as_text = [name for name in table.feature_names_in_ if name not in numbers]
-    return read_table(path, [*as_text, target or ""], table.missing or (), form)
+    types = {} if options.types is None else read_types(options.types)
+    texts, markers = [*as_text, *texts_of(types)], []
+    if table is not None:
+        numbers = number_columns(model, table)
+        texts += [name for name in table.feature_names_in_ if name not in numbers]
+        markers = table.missing or []
+    file = TableFile(path, options.form)
+    frame = file.read([name for name in texts if name is not None], markers)
+    options.row_counts[path] = len(frame)
+    return file, frame
 
 
 def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:

@@ -427,6 +427,7 @@ class Check(TableOptions):
     costs: CostsTable = None
     tolerance: Tolerance = None
     thresholds: Thresholds = None
+    types: Types = None
     trusted: Trusted = None
     sensitivity: Share = None
     specificity: Share = None
@@ -523,6 +524,7 @@ class Watch(TableOptions):
     time: Annotated[
         Text, column("Times at which labels became known.", default="the order of DATA")
     ] = None
+    types: Types = None
     scores: ScoreColumns = None
     output: Page = Path("watch.html")
     keep: Annotated[

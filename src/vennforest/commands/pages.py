@@ -16,63 +16,66 @@ from pandas.api.types import infer_dtype
 
 from vennforest._files import Input, marked, shown_path, url_of, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError, has_leading_zeros
-from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
+from vennforest._validation import InputError
+from vennforest.commands.options import Check, Fit, Options, Report
 from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
 from vennforest.report.words import line_findings
 from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.screening import notes_on_dates
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
 
 
 def split_table(
     options: Fit | Report,
+    file: TableFile | None,
     frame: pd.DataFrame,
     target: str,
     name: str,
     types: Mapping[str, str],
-    split_by: Sequence[str | None],
+    groups: Sequence[str | None],
+    time: str | None = None,
 ) -> tuple[LabelledTable, dict[str, Any]]:
-    """Return features and labels, and the values of the columns ``split_by`` and ``by``.
+    """Return features and labels, and the values of the columns ``groups``, ``time`` and ``by``.
 
-    The columns ``split_by``, groups and sites, are left out of the features.
+    The columns ``groups``, sites among them, and ``time`` are left out of the features.
     """
-    columns = [find_name(frame.columns, column) for column in split_by if column is not None]
+    columns = [find_name(frame.columns, name) for name in [*groups, time] if name is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
     drop = list(dict.fromkeys(drop))
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
-    values = dividing_columns(options, options.data, frame, columns, by, types)
+    of_values = [*([time] if time else []), *(by if isinstance(options, Report) else [])]
+    values = dividing_columns(file, frame, groups, of_values, types, table.notes)
     return table, values_in(values.loc[table.X.index])
 
 
 def dividing_columns(
-    options: TableOptions,
-    path: Path | None,
+    file: TableFile | None,
     frame: pd.DataFrame,
     groups: Iterable[str | None],
-    of_values: Iterable[str] = (),
-    types: Mapping[str, str] = {},
+    of_values: Iterable[str],
+    types: Mapping[str, str],
+    notes: list[str],
 ) -> pd.DataFrame:
     """Return the columns that divide the rows of a table into groups, sites, grades or parts.
 
-    Text of ``groups`` stands as in the file. ``of_values`` may be numbers, unless one of them has
-    leading zeros. Columns of declared ``types`` are read as declared.
+    Text of ``groups`` stands as in the file. ``of_values`` may be numbers or dates; a note is added
+    if it is in doubt which. Columns of declared ``types`` are read as declared.
     """
-    of_groups = [name for name in groups if name is not None]
-    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *of_values]))
+    of_groups = [find_name(frame.columns, name) for name in groups if name is not None]
+    of_values = [find_name(frame.columns, name) for name in of_values]
+    names = list(dict.fromkeys([*of_groups, *of_values]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
-    frame = read_declared(frame[names], declared)
-    converted = [n for n in names if n not in declared and infer_dtype(frame[n]) != "string"]
-    if path is None or not converted:
-        return frame
-    texts = TableFile(path, options.form).read(converted, names=converted).where(frame.notna())
-    as_text = [
-        n for n in converted if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
-    ]
-    return frame.assign(**texts[as_text])
+    doubtful = notes_on_dates(frame[[name for name in of_values if name not in declared]])
+    notes += [note for note in doubtful if note not in notes]
+    read = read_declared(frame[names], declared)
+    converted = [n for n in of_groups if n not in declared and infer_dtype(frame[n]) != "string"]
+    if file is None or not converted:
+        return read
+    return read.assign(**file.read(converted, names=converted).where(frame.notna()))
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from vennforest.commands.models import (
     read_model,
     read_rows,
     rows_for,
+    types_for,
 )
 from vennforest.commands.options import Watch
-from vennforest.commands.pages import inputs_of, typed_command
+from vennforest.commands.pages import dividing_columns, inputs_of, typed_command
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
@@ -104,12 +105,12 @@ def _ordered_rows(
     options: Watch, model: Any, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
-    table = read_rows(options.data, model, options.form, options.target)
-    options.row_counts[options.data] = len(table)
+    types = types_for(model, options.types)
+    file, table = read_rows(options.data, model, options, [options.target])
     if options.time is None:
         return table, None
-    name = find_name(table.columns, options.time)
-    times = read_times(table[name], name)
+    name = options.time
+    times = read_times(dividing_columns(file, table, [], [name], types, notes)[name], name)
     numbers = times_as_numbers(times)
     unknown = np.isnan(numbers)
     if unknown.any():
@@ -197,8 +198,7 @@ def _reference(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return reference rows with their labels, and the columns to compare."""
     model, target = monitor.model, header.get("target", "")
-    table = read_rows(path, model, options.form, target)
-    options.row_counts[path] = len(table)
+    _, table = read_rows(path, model, options, [target])
     find_name(table.columns, target, "target")
     labels = _labels_in(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])

@@ -29,7 +29,7 @@ DECIMAL_COMMA = r"^\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*$"
 DECIMAL_POINT = r"^\s*([-+]?\d*\.\d*(?:[eE][-+]?\d+)?)\s*$"
 WHOLE = r"^\s*[-+]?\d+\s*$"
 THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}([.,]\d{3})+\s*$"
-"""Numbers with a decimal comma or point, whole numbers, and numbers in which either may separate thousands."""
+"""Numbers with a decimal comma, a decimal point, neither, and either as thousands separator."""
 
 
 def open_bytes(path: Path) -> pa.NativeFile:
@@ -163,16 +163,11 @@ def mixes_thousands(cells: pa.ChunkedArray) -> bool:
 
     In a column of decimals with three digits each, as in 1,234 and 0,950, all have a comma.
     """
-    cells = pc.drop_null(cells)
     has_comma = pc.match_substring(cells, ",")
-    with_comma = cells.filter(has_comma)
-    is_plain = pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py()
-    return (
-        0 < len(with_comma)
-        and is_plain
-        and pc.any(pc.match_substring_regex(cells.filter(pc.invert(has_comma)), r"\d")).as_py()
-        is True
-    )
+    with_comma, others = cells.filter(has_comma), cells.filter(pc.invert(has_comma))
+    is_separator = pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py()
+    is_mixed = pc.any(pc.match_substring_regex(others, r"\d")).as_py()
+    return bool(len(with_comma) and is_separator and is_mixed)
 
 
 def with_decimal_point(cells: pa.Array) -> pa.Array:
