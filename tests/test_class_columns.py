@@ -5,9 +5,15 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from vennforest import PlattScaling, ScoreCounts, update
-from vennforest._class_columns import class_columns, in_class_order, labels_of_column
+from vennforest._class_columns import (
+    class_columns,
+    class_probabilities,
+    in_class_order,
+    labels_of_column,
+)
 from vennforest._validation import InputError
 from vennforest.metrics import brier_decomposition
 from vennforest.report import check
@@ -99,3 +105,55 @@ def test_a_column_called_0_is_of_the_class_0(rng):
     frame = pd.DataFrame({"0": p[:, 0]})
     assert_array_equal(model.predict_proba(frame), model.predict_proba(1 - p[:, 0]))
     assert_array_equal(model.predict_proba(pd.DataFrame(p[:, 1])), expected)
+
+
+class OtherOrder(ClassifierMixin, BaseEstimator):
+    """A classifier whose ``classes_`` are in another order than the sorted one."""
+
+    def __init__(self, classes, p):
+        self.classes, self.p = classes, p
+
+    def fit(self, X, y):
+        self.classes_ = np.array(self.classes)
+        return self
+
+    def predict_proba(self, X):
+        return self.p[np.asarray(X)[:, 0].astype(int)]
+
+
+LABELS_OF_ORDER = {
+    "text": ["yes", "no", "maybe"],
+    "numbers": [3, 1, 2],
+    "two": ["yes", "no"],
+    "booleans": [True, False],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS_OF_ORDER.values(), ids=LABELS_OF_ORDER)
+def test_columns_of_arrays_are_of_the_classes_that_are_named_in_their_order(rng, labels):
+    p, codes = rng.dirichlet(np.ones(len(labels)), 60), np.arange(60) % (len(labels) - 1)
+    y = np.array(labels)[codes]  # the last label does not occur
+    order = np.argsort(labels)
+    assert_array_equal(in_class_order(p, np.sort(labels), named=labels), p[:, order])
+    expected = brier_decomposition(y, p[:, order], classes=np.sort(labels), pos_label=y[0])
+    assert brier_decomposition(y, p, classes=labels, pos_label=y[0]) == expected
+    model = OtherOrder(labels, p).fit(None, None)
+    of_model, classes = class_probabilities(model, np.arange(60)[:, None])
+    assert_array_equal(of_model, p[:, order])
+    assert_array_equal(classes, np.sort(labels))
+
+
+def test_one_column_of_two_classes_named_in_another_order_is_in_doubt(rng):
+    p = rng.random(50)
+    y = np.array(["no", "yes"])[(rng.random(50) < p).astype(int)]
+    with pytest.raises(InputError, match="could be of either"):
+        brier_decomposition(y, p, classes=["yes", "no"])
+    expected = brier_decomposition(y, p)
+    assert brier_decomposition(y, p, classes=["no", "yes"]) == expected
+    assert brier_decomposition(y, p, classes=["yes", "no"], pos_label="yes") == expected
+
+
+@pytest.mark.parametrize("classes", [["no", "yes", "no"], {"no", "yes"}, "no"])
+def test_classes_are_a_list_that_names_each_once(classes):
+    with pytest.raises(InputError, match="classes must be a list that names each class once"):
+        brier_decomposition(["no", "yes"], [0.2, 0.8], classes=classes)

@@ -441,7 +441,7 @@ def test_nearly_certain_probabilities_have_a_given_mean(n):
         p = np.exp(z - z.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         means = rng.dirichlet([1, 1, 1])
-        shifted = shift_probabilities(p, factors_for_means(p, means))
+        shifted = shift_probabilities(p, factors_for_means(p, means, np.full(n, 1 / n)))
         assert_allclose(shifted.mean(axis=0), means, rtol=0, atol=1e-14)
 
 
@@ -453,4 +453,5 @@ def test_a_mean_out_of_reach_is_refused_in_one_sentence():
         p = np.where(rng.random((20, 1)) < 0.9, np.round(p), p)
         p[:3] = np.eye(3)
         with pytest.raises(ValueError, match="a shift of the log-odds can give these rows"):
-            factors_for_means(p / p.sum(axis=1, keepdims=True), np.array([1e-9, 0.5, 0.5 - 1e-9]))
+            means = np.array([1e-9, 0.5, 0.5 - 1e-9])
+            factors_for_means(p / p.sum(axis=1, keepdims=True), means, np.full(20, 1 / 20))

@@ -293,7 +293,7 @@ def of_sites(y, p, site, groups):
 
 def figures_of(page, data):
     """Yield path, figure of the page, and recomputed figure."""
-    names, best = page["columns"], page["verdict"]["method"]
+    names, best = page["roles"], page["verdict"]["method"]
     classes = list(page["classes"])
     label = names_of(data[page["target"]])
     columns = [column for of in names["probabilities"].values() for column in of.values()]

@@ -12,8 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import harmless, listed, shown
 from vennforest._shown import columns_of
-from vennforest._validation import FloatArray, InputError
-from vennforest.scores import On, as_numbers, check_finite, is_outside, takes_minus_infinity
+from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.scores import (
+    On,
+    as_numbers,
+    check_finite,
+    check_scores,
+    is_outside,
+    takes_minus_infinity,
+)
 
 CLASS_COLUMN = re.compile(
     r"(?:p|lower|upper|(?:low|high)[\d.]+)\((?P<label>.*)\)", re.IGNORECASE | re.DOTALL
@@ -173,13 +180,37 @@ def class_columns(
 
 
 def in_class_order(
-    values: ArrayLike, classes: NDArray[Any], kind: str = "probability", name: str = "scores"
+    values: ArrayLike,
+    classes: NDArray[Any],
+    kind: str = "probability",
+    name: str = "scores",
+    named: ArrayLike | None = None,
 ) -> ArrayLike:
-    """Return the columns of a data frame that are named after classes, in the order of the classes.
+    """Return columns of scores or probabilities in the order of the library: sorted classes.
 
-    A series is its one column. One column of two classes becomes scores (n,) of the second. Other
-    input is returned as it is: arrays, and data frames whose names are numbered by default, are of
-    no class, or are not as many as the classes.
+    Every function that takes ``classes=`` or a fitted model calls it.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,) or (n, k)
+        Columns of a data frame, or a series, that are called like labels are of these classes,
+        whatever ``named`` says.
+    classes : ndarray of shape (k,)
+        The sorted labels, as `encode_labels` returns them.
+    kind : str
+        The kind of scores, of which one column of the first of two classes becomes that of the
+        second.
+    name : str
+        The name of the argument in error messages.
+    named : array-like of shape (k,), optional
+        The labels in the order of the columns of an array: ``classes=`` as the user gave it, or
+        ``classes_`` of a fitted model. By default they are sorted.
+
+    Raises
+    ------
+    InputError
+        If one column is given for classes that are named in another order than the sorted one,
+        which leaves in doubt of which class it is.
     """
     names: Any = getattr(values, "column_names", None)
     names = getattr(values, "columns", ()) if names is None else names
@@ -189,11 +220,51 @@ def in_class_order(
     is_numbered = list(names) == list(range(len(texts)))
     is_size = len(texts) in ({1, 2} if len(labels) == 2 else {len(labels)})
     if is_numbered or not is_size or not any(labels_of_column(text, labels) for text in texts):
-        return values
+        return _by_position(values, classes, name, named)
     of_classes, array = class_columns(texts, labels, name, texts), as_numbers(values, name)
     if len(texts) == 1:
         return of_classes.of_second(array.ravel(), kind)
     return array[:, list(map(texts.index, of_classes.names))]
+
+
+def _by_position(
+    values: ArrayLike, classes: NDArray[Any], name: str, named: ArrayLike | None
+) -> ArrayLike:
+    """Return columns whose names say no class; ``named`` are the classes in their order."""
+    order = None if named is None else class_order(named)
+    if order is None or len(order) != len(classes):
+        return values
+    array = as_numbers(values, name)
+    n_columns = 1 if array.ndim == 1 else array.shape[1]
+    if n_columns == len(order):
+        return np.ascontiguousarray(array[:, order])
+    if n_columns == 1 and len(order) == 2 and array.size:
+        raise InputError(
+            f"{name} must have a column for each class where classes are named in the order "
+            f"{shown(np.asarray(named).tolist())}, got one column, which could be of either: give "
+            f"both columns, or name the classes as {shown(classes.tolist())} for a column of "
+            f"{shown(classes.tolist()[-1])}"
+        )
+    return values
+
+
+def class_order(named: ArrayLike) -> IntArray | None:
+    """Return the index of each sorted class among classes (k,) in any order, None where sorted."""
+    order = np.unique(np.asarray(named), return_index=True)[1]
+    return None if (np.diff(order) > 0).all() else order.astype(np.intp)
+
+
+def class_probabilities(model: Any, X: Any) -> tuple[FloatArray, NDArray[Any]]:
+    """Return the probabilities (n, k) of a fitted classifier and its classes (k,), both sorted."""
+    classes = np.unique(model.classes_)
+    p = in_class_order(model.predict_proba(X), classes, name="predict_proba", named=model.classes_)
+    array = check_scores(p, "what predict_proba returns")
+    if array.shape[1:] != classes.shape:
+        raise InputError(
+            f"predict_proba must return a column for each of {len(classes)} classes, got shape "
+            f"{array.shape}"
+        )
+    return array, classes
 
 
 def are_predictions(columns: Iterable[str], table: Collection[str], classes: Iterable[Any]) -> bool:

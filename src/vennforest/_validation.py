@@ -100,6 +100,8 @@ def encode_labels(
     if classes is None:
         return np.searchsorted(labels, y).astype(np.intp), labels
     labels = _sorted_labels(np.asarray(classes), "classes")
+    if labels.shape != np.shape(classes):
+        raise InputError(f"classes must be a list that names each class once, got {shown(classes)}")
     try:
         codes = np.searchsorted(labels, y).clip(max=len(labels) - 1)
         unknown = np.asarray(labels[codes] != y)

@@ -30,7 +30,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.scores import On, is_impossible, read_scores
 from vennforest.sources.estimators import as_read, first_model
 from vennforest.sources.training_columns import (
-    ColumnChange,
+    ColumnDifference,
     NewColumns,
     TrainingColumns,
     columns_of_frame,
@@ -161,9 +161,9 @@ class BatchPredictor:
         decimal = table.decimal if table.is_text else None
         return self(table.batches([*self.columns, *self.carried]), str(table.path), decimal)
 
-    def column_changes(self) -> list[ColumnChange]:
+    def column_differences(self) -> list[ColumnDifference]:
         """Return the columns of all rows predicted so far that differ from training."""
-        return [] if self._new is None else list(self._new.changes())
+        return [] if self._new is None else list(self._new.differences())
 
     def __call__(
         self,
@@ -274,16 +274,18 @@ class BatchPredictor:
 
 def score_columns(
     columns: ClassColumns, values: FloatArray, on: On
-) -> list[tuple[str, NDArray[np.float64]]]:
+) -> list[tuple[str, FloatArray]]:
     """Return columns of scores (n, c) by name, of two classes one as calibrators read them."""
-    scores = columns.scores_in(values, on)
-    if len(columns.classes) > 2:
-        return list(zip(columns.names, scores.T, strict=True))
     is_present = ~np.isnan(values).any(axis=1)
-    present = np.full(len(values), np.nan)
-    if is_present.any():
-        present[is_present] = read_scores(scores[is_present], 2, on).values
-    return [(columns.names[-1], present)]
+    if not is_present.any():
+        return [(columns.names[-1], np.full(len(values), np.nan))]
+    scores = columns.scores_in(values[is_present], on)
+    if len(columns.classes) == 2:
+        scores = read_scores(scores, 2, on).values
+    scores = scores.reshape(len(scores), -1)
+    cells = np.full((len(values), scores.shape[1]), np.nan)
+    cells[is_present] = scores
+    return list(zip(columns.names[-scores.shape[1] :], cells.T, strict=True))
 
 
 def _carried(cells: pa.Array, name: str, kind: pa.DataType) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
 
@@ -206,23 +207,42 @@ class ShiftedPrior:
         p: FloatArray,
         before: ShiftedPrior | None,
         classes: NDArray[Any],
+        weight: FloatArray | None = None,
     ) -> Self:
         """Return the shift after which probabilities (n, k) have given means, see `read_shares`.
 
-        The probabilities result from the earlier shift ``before``, if any. Classes that are not
-        named share the rest in proportion to their mean probabilities.
+        The probabilities result from the earlier shift ``before``, if any, and may have weights
+        (n,). Classes that are not named share the rest in proportion to their mean probabilities.
         """
         if not len(p):
             raise InputError("mean must be of at least one row, got none")
-        target = read_shares(means, classes, p.mean(axis=0))
-        factors = factors_for_means(p, target)
+        weight = np.full(len(p), 1 / len(p)) if weight is None else weight / weight.sum()
+        target = read_shares(means, classes, weight @ p)
+        factors = factors_for_means(p, target, weight)
         if before is not None:
             factors = before.factors * factors
         return cls(target, factors / factors.max())
 
 
-def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
+def with_step(
+    record: dict[str, Any], step: str, classes: NDArray[Any], shares: FloatArray
+) -> dict[str, Any]:
+    """Return a record of how a model came to be with one more step, such as ``"with_mean"``.
+
+    ``shares`` (k,) are the frequencies or mean probabilities that the step sets.
+    """
+    entry = {
+        "step": step,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **dict(zip(map(str, classes.tolist()), shares.tolist(), strict=True)),
+    }
+    return {**record, "steps": [*record.get("steps", []), entry]}
+
+
+def factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the factors (k,), at most 1, by which `shift_probabilities` gives p (n, k) the means.
+
+    ``weight`` (n,) sums to 1.
 
     Raises
     ------
@@ -231,10 +251,10 @@ def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
     """
     if not (p > 0).any(axis=0).all():
         raise InputError("mean must be of classes with a probability above 0 in some row")
-    logs = log_factors_for_means(p, means, np.full(len(p), 1 / len(p)))
+    logs = log_factors_for_means(p, means, weight)
     factors = np.exp(logs - logs.max())
     with np.errstate(invalid="ignore"):  # rows whose factors are all 0
-        error = np.abs(shift_probabilities(p, factors).mean(axis=0) - means)
+        error = np.abs(weight @ shift_probabilities(p, factors) - means)
     if not (error < np.minimum(1e-9, 1e-3 * means)).all():
         raise InputError(
             f"mean must be one that a shift of the log-odds can give these rows, got "

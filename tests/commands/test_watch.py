@@ -74,10 +74,14 @@ def test_kept_monitor_goes_on_and_rows_are_put_in_order(folder, watch, tmp_path)
     expected = json.loads(watch(model, folder / "later.csv", *ARGUMENTS, "--json")[1])
     _, out, err = watch(model, folder / "reversed.csv", *ARGUMENTS, "--json")
     assert "The rows were put in the order of 'day'." in err
-    assert all(json.loads(out)[name] == expected[name] for name in ("evidence", "columns"))
+    assert all(json.loads(out)[name] == expected[name] for name in ("evidence", "column_changes"))
     _, out, _ = watch(model, folder / "first.csv", *ARGUMENTS, "--json", "--keep", kept)
     found = json.loads(out)
-    assert not found["alarm"] and found["columns"] == [] and found["unlabelled"] == 4
+    assert (
+        not found["alarm"]
+        and found["columns"] == found["column_changes"] == []
+        and found["unlabelled"] == 4
+    )
     assert found["verdict"][0].startswith("No alarm in 246 labelled rows")
     assert "no alarm" in (tmp_path / "w.html").read_text("utf-8")
     code, out, err = watch(kept, folder / "second.csv", *ARGUMENTS, "--json", "--keep", later)
@@ -328,3 +332,26 @@ def test_an_alarm_fails_where_it_is_asked_for(folder, watch, tmp_path):
     assert sum(shares) == pytest.approx(1) and "before this table" in (
         tmp_path / "w.html"
     ).read_text("utf-8")
+
+
+def test_the_same_month_again_and_rows_with_the_same_key_are_not_counted(watch, tmp_path):
+    rng = np.random.default_rng(14)
+    frame = pd.DataFrame({"key": np.arange(2000), "s": rng.random(2000).round(5)})
+    frame["y"] = np.where(rng.random(2000) < frame["s"], "yes", "no")
+    months = [tmp_path / f"{name}.csv" for name in ("old", "may", "june")]
+    for path, rows in zip(months, (slice(1000), slice(1000, 1600), slice(1400, 2000)), strict=True):
+        frame[rows].to_csv(path, index=False)
+    options = ("-s", "s", "-t", "y", "-o", tmp_path / "c.json")
+    assert run("calibrate", months[0], *options) == 0
+    previous, counted = tmp_path / "c.json", []
+    for i, path in enumerate([months[1], months[1], months[2]]):
+        kept = tmp_path / f"{i}.skops"
+        arguments = ("-t", "y", "--id", "key", "--keep", kept, "--json")
+        found = json.loads(watch(previous, path, *arguments)[1])
+        counted.append((found["counts"]["counted"], found["counts"]["seen before"]))
+        previous = kept
+    assert counted == [(600, 0), (0, 600), (400, 200)]
+    kept = tmp_path / "without.skops"
+    watch(tmp_path / "c.json", months[1], "-t", "y", "--keep", kept)
+    _, out, err = watch(kept, months[1], "-t", "y", "--json")
+    assert json.loads(out)["rows"] == 600 and "came before" in err

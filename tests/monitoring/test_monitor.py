@@ -147,7 +147,7 @@ def test_file_goes_on_where_the_monitor_was(tmp_path, watch):
 @pytest.mark.parametrize("change", [
     lambda monitor: monitor._state["counts"].__setitem__((1, 0), -1),
     lambda monitor: monitor._state["weights"].__setitem__((1, 0), np.nan),
-    lambda monitor: monitor._state["begins"].__setitem__(..., 1),
+    lambda monitor: monitor._history.counts.__setitem__(..., -1),
     lambda monitor: setattr(monitor, "classes_", np.arange(3)),
 ])  # fmt: skip
 def test_spoilt_file_is_refused(tmp_path, change):

@@ -187,3 +187,42 @@ def test_a_repeated_row_is_remembered_from_its_latest_time_on():
     remembered, is_new = remember_rows(remembered, 3, hashes, is_counted)
     assert_array_equal(remembered, [3, 1, 4])
     assert_array_equal(is_new, [False, True])
+
+
+def draw_scores(rng, n):
+    scores = rng.beta(2, 8, n).round(4)
+    return scores, (rng.random(n) < scores).astype(int)
+
+
+def test_an_update_that_came_before_counts_once_with_scores_alone_too(tmp_path):
+    rng = np.random.default_rng(21)
+    monitor = Monitor(random_state=0).fit(*draw_scores(rng, 1000))
+    months = [draw_scores(rng, 120) for _ in range(3)]
+    for month in months:
+        monitor.update(*month)
+    vennforest.save(monitor, tmp_path / "monitor.skops")
+    for one in (monitor, vennforest.load(tmp_path / "monitor.skops")):
+        for scores, y in months:
+            with pytest.warns(UserWarning, match="these 120 rows came before"):
+                one.update(scores, y)
+        one.update(months[0][0], 1 - months[0][1])  # other labels are other rows
+        assert one.n_seen_ == 480 and one.n_repeated_ == 360
+
+
+def test_updates_that_are_alike_by_chance_all_count():
+    rng = np.random.default_rng(22)
+    monitor = Monitor(random_state=0).fit(*draw_scores(rng, 1000))
+    for _ in range(3):
+        monitor.update(np.full(40, 0.2), np.zeros(40, int))
+        monitor.update(*draw_scores(rng, 20))
+    assert monitor.n_seen_ == 180 and monitor.n_repeated_ == 0
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+def test_a_row_whose_key_came_before_is_left_out(with_model):
+    rng = np.random.default_rng(24)
+    draw_some = draw if with_model else draw_scores
+    monitor = make(rng) if with_model else Monitor(random_state=0).fit(*draw_scores(rng, 1000))
+    monitor.update(*draw_some(rng, 50), ids=[f"K{i}" for i in range(50)])
+    monitor.update(*draw_some(rng, 50), ids=[f"K{i}" for i in range(30, 80)])
+    assert monitor.n_seen_ == 80 and monitor.taken_.tolist() == [False] * 20 + [True] * 30

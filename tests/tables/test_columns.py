@@ -2,7 +2,6 @@
 
 import string
 import sys
-import warnings
 from contextlib import nullcontext, suppress
 from datetime import time
 from io import StringIO
@@ -237,18 +236,3 @@ def test_numbers_read_together_are_read_as_one_by_one():
             column = CellColumn(table[name], name)
             assert column.infer() == (kind, date_format)
             np.testing.assert_array_equal(read[name], column.read(kind, date_format))
-
-
-def test_a_column_without_any_value_of_training_is_named():
-    X = pd.DataFrame({"size": np.arange(60.0), "town": ["Oslo", "Rom", "Ulm"] * 20})
-    encoder = TableEncoder().fit(X)
-    new = X.assign(town=["OSLO", None, "ROM"] * 20)
-    with pytest.warns(UserWarning, match=r"'town' has only values that training did not have \("):
-        encoded = encoder.transform(new)
-    assert (encoded[:, 1:] == 0).all()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        encoder.transform(new[:19])  # too few to tell
-        encoder.transform(new.assign(town=["OSLO"] * 59 + ["Ulm"]))
-        encoder.transform(new.assign(town=None))
-        encoder.transform(X)

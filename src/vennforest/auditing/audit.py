@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 
+from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
@@ -121,9 +122,9 @@ def _findings(
         if not is_out_of_bag(member, X, y):
             yield from find_training_rows(member.estimator, X, y)
             if member is model and hasattr(member, "predict_proba"):
-                codes, p = np.searchsorted(member.classes_, y), member.predict_proba(X)
-                scores = p[:, 1] if p.shape[1] == 2 else p
-                yield from find_falling_frequency(scores, codes, member.classes_, groups)
+                p, classes = class_probabilities(member, X)
+                codes, scores = np.searchsorted(classes, y), p[:, 1] if len(classes) == 2 else p
+                yield from find_falling_frequency(scores, codes, classes, groups)
     if len(frozen) == len(estimators):
         return
     codes = np.unique(y, return_inverse=True)[1]

@@ -43,7 +43,7 @@ from vennforest.calibrators.formula import (
     softmax,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
-from vennforest.prior import ShiftedPrior, shift_probabilities
+from vennforest.prior import ShiftedPrior, shift_probabilities, with_step
 from vennforest.scores import (
     ZERO_LOGIT,
     On,
@@ -86,6 +86,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         New scores s are replaced by ``reversed_at_ - s``; None: they stay.
     shift_ : ShiftedPrior or None
         What ``with_prior`` has set.
+    record_ : dict
+        How the calibrator came to be: data with their hash, date, command, choices and later steps,
+        as ``vennforest calibrate`` notes them. It stays with ``with_prior``, ``with_mean`` and in
+        files.
     """
 
     title: ClassVar[str] = ""
@@ -100,6 +104,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     score_range_: FloatArray | None
     reversed_at_: float | None
     shift_: ShiftedPrior | None
+    record_: dict[str, Any] = {}  # noqa: RUF012 - never changed in place
 
     def __init__(self, on: On = "auto") -> None:
         self.on = on
@@ -302,9 +307,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self, "classes_")
         present = self.class_shares_ if self.shift_ is None else self.shift_.shares
-        return self._with_shift(
-            ShiftedPrior.of(shares, instead_of, present, self.shift_, self.classes_)
-        )
+        shift = ShiftedPrior.of(shares, instead_of, present, self.shift_, self.classes_)
+        return self._with_shift(shift, "with_prior")
 
     def with_mean(self, means: Mapping[Any, float], scores: ArrayLike) -> Self:
         """Return this calibrator after the shift of the log-odds that gives scores a mean.
@@ -324,13 +328,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         return self._with_mean_of(means, self.predict_proba(scores))
 
-    def _with_mean_of(self, means: Mapping[Any, float], p: FloatArray) -> Self:
-        """Return `with_mean` of scores whose probabilities (n, k) are known."""
-        return self._with_shift(ShiftedPrior.of_means(means, p, self.shift_, self.classes_))
+    def _with_mean_of(
+        self, means: Mapping[Any, float], p: FloatArray, weight: FloatArray | None = None
+    ) -> Self:
+        """Return `with_mean` of scores whose probabilities (n, k) and weights (n,) are known."""
+        shift = ShiftedPrior.of_means(means, p, self.shift_, self.classes_, weight)
+        return self._with_shift(shift, "with_mean")
 
-    def _with_shift(self, shift: ShiftedPrior) -> Self:
+    def _with_shift(self, shift: ShiftedPrior, step: str) -> Self:
+        """Return a copy with another shift, and the step in its record."""
         shifted = copy.copy(self)
         shifted.shift_ = shift
+        shifted.record_ = with_step(self.record_, step, self.classes_, shift.shares)
         return shifted
 
     def score_for(self, probability: ArrayLike) -> FloatArray:

@@ -45,7 +45,7 @@ from vennforest.counts import check_ratio
 from vennforest.forest import Votes
 from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
-from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
+from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares, with_step
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_class_examples
 from vennforest.sources.estimators import as_read, trained_names
@@ -292,8 +292,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def _warn_of_columns(self, X: Any) -> None:
         """Warn of the columns of a data frame that differ from those of training."""
-        for change in self._state.column_changes(X):
-            warn(change.message)
+        for difference in self._state.column_differences(X):
+            warn(difference.message)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
@@ -375,7 +375,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
-        return self._with_shift(shift)
+        return self._with_shift(shift, "with_prior")
 
     def with_mean(self, means: Mapping[Any, float], X: Any) -> Self:
         """Return this classifier after the shift of the log-odds that gives rows a mean.
@@ -396,11 +396,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     def _with_mean_of(self, means: Mapping[Any, float], p: FloatArray) -> Self:
         """Return `with_mean` of rows whose probabilities (m, k) are known."""
         fitted = self._state
-        return self._with_shift(ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes))
+        shift = ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes)
+        return self._with_shift(shift, "with_mean")
 
-    def _with_shift(self, shift: ShiftedPrior) -> Self:
+    def _with_shift(self, shift: ShiftedPrior, step: str) -> Self:
         shifted = copy.copy(self)
-        shifted._fitted = replace(self._state, shift=shift)
+        fitted = self._state
+        record = with_step(fitted.record, step, fitted.classes, shift.shares)
+        shifted._fitted = replace(fitted, shift=shift, record=record)
         return shifted
 
     def estimate_prior(self, X: Any) -> PriorEstimate:
@@ -420,6 +423,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
                 f"{shown(classes[prior == 0].tolist())}"
             )
         return estimate_shares(predict_rows(plain, X, False).p, prior, classes)
+
+    @property
+    def record_(self) -> dict[str, Any]:
+        """How the model came to be: data with their hash, date, command and later steps.
+
+        ``vennforest fit`` notes them; they stay with ``with_prior``, ``with_mean`` and in files.
+        """
+        return self._state.record
 
     @property
     def _state(self) -> FittedClassifier:

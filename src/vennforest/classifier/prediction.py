@@ -50,9 +50,9 @@ from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, hash_rows
 from vennforest.sources.training_columns import (
     MIN_COMPARED_ROWS,
-    ColumnChange,
+    ColumnDifference,
     TrainingColumns,
-    changes_of,
+    differences_of,
 )
 
 Curves = PerGroup[list[ScoreIntervals]]
@@ -67,7 +67,7 @@ class FittedClassifier:
     ``columns`` summarise the data frame that was fitted to, None for arrays. Rows that belong
     together have one number in ``row_groups``; objects are calibrated separately
     in each of ``groups``. Without ``point_calibrators``, which map the scores of all folds to
-    probabilities, calibrators merge their bounds.
+    probabilities, calibrators merge their bounds. ``record`` is how the model came to be.
     """
 
     classes: NDArray[Any]
@@ -82,6 +82,7 @@ class FittedClassifier:
     group_codes: IntArray | None = None
     columns: TrainingColumns | None = None
     shift: ShiftedPrior | None = None
+    record: dict[str, Any] = field(default_factory=dict)
     fold_calibrators: list[PerGroup[Calibrator]] = field(default_factory=list)
     point_calibrators: PerGroup[Calibrator] | None = None
 
@@ -104,11 +105,11 @@ class FittedClassifier:
         totals = np.bincount(examples.codes, examples.weight, len(self.classes))
         return np.asarray(totals / totals.sum())
 
-    def column_changes(self, X: Any) -> list[ColumnChange]:
+    def column_differences(self, X: Any) -> list[ColumnDifference]:
         """Return the columns of a data frame, as the models read it, that differ from training."""
         if self.columns is None or count_rows(X) < MIN_COMPARED_ROWS:
             return []
-        return changes_of(self.columns, as_read(X, self.folds[0].model))
+        return differences_of(self.columns, as_read(X, self.folds[0].model))
 
     def hash_as_read(self, X: Any) -> HashArray:
         """Return hashes (n,) of rows as the models read them, by which rows are recognised.

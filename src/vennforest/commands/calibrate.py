@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any, Literal, cast
 
@@ -11,12 +10,18 @@ from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.direction import ranking_area
-from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
+from vennforest.commands.models import (
+    check_probabilities_in,
+    examples_to_keep,
+    numbers_in,
+    numbers_of_labels,
+)
 from vennforest.commands.options import Calibrate
-from vennforest.commands.pages import dividing_columns, values_in
+from vennforest.commands.pages import dividing_columns, record_of, values_in
 from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
+from vennforest.report.evaluation import for_json
 from vennforest.report.splits import group_codes
 from vennforest.scores import On, read_scores
 from vennforest.tables.files import TableFile
@@ -51,15 +56,25 @@ def run_calibrate(options: Calibrate) -> None:
         else:
             result = _update(options, rows)
             calibrator = result.calibrator
-    examples, data = examples_to_keep(second, calibrator), options.data.name
-    entries = {"target": options.target, "rows": rows.n_used, "data": data, **examples}
-    # The calibrator may be long: `about` is added to its text, which is not read again.
-    document = to_json(calibrator, score=rows.columns.by_label).removesuffix("}")
-    document += f', "about": {json.dumps(entries, ensure_ascii=False)}}}'
-    write_text(options.output, document)
+    chosen = {}
+    if result is not None:
+        tests = result.tests.reset_index(names="choice").to_dict("records")
+        choice = {"choice": result.choice, "reason": result.reason, **result.gain.to_dict()}
+        chosen = {"update": for_json({**choice, "tests": tests})}
+    calibrator.record_ = {
+        "target": options.target,
+        "rows": rows.n_used,
+        **record_of(options, options.data),
+        **chosen,
+        **examples_to_keep(second, calibrator),
+    }
+    if means := numbers_of_labels(calibrator, options.mean, "--mean", "MEAN"):
+        p = calibrator.predict_proba(counts.scores)
+        calibrator = calibrator._with_mean_of(means, p, counts.weights.sum(axis=1))
+    write_text(options.output, to_json(calibrator, score=rows.columns.by_label))
     for note in _notes(rows, calibrator):
         say(f"Note: {note}")
-    _print_summary(options, rows, counts, result, seconds=time.perf_counter() - start)
+    _print_summary(options, rows, counts, result, chosen, seconds=time.perf_counter() - start)
 
 
 def _print_summary(
@@ -67,6 +82,7 @@ def _print_summary(
     rows: LabelledScores,
     counts: ScoreCounts,
     result: Update | None,
+    chosen: dict[str, Any],
     seconds: float,
 ) -> None:
     """Print the numbers of rows, classes and scores, the update, and the file."""
@@ -79,10 +95,7 @@ def _print_summary(
             "distinct": len(counts),
             "error": counts.error,
         }
-        if result is not None:
-            gain = result.gain.to_dict()
-            summary["update"] = {"choice": result.choice, "reason": result.reason, **gain}
-        print_json({**summary, "seconds": seconds, "calibrator": output})
+        print_json({**summary, **chosen, "seconds": seconds, "calibrator": output})
         return
     event = ""
     if len(rows.classes) == 2:

@@ -24,6 +24,7 @@ from vennforest.commands.models import (
     check_probabilities_in,
     is_calibrator_file,
     labels_of_model,
+    noted,
     numbers_in,
     read_calibrator,
     read_model,
@@ -54,6 +55,7 @@ from vennforest.report.sections import (
     segments_section,
     with_updates,
 )
+from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import find_name
 from vennforest.tables.target import LabelledTable, split_target
 
@@ -61,6 +63,8 @@ from vennforest.tables.target import LabelledTable, split_target
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """An evaluation and its rows, columns of probabilities by method and label, and commands.
+
+    ``differences`` are columns that differ from training.
 
     The last one of ``commands`` updates the probabilities; ``anew`` calibrates the scores of a
     calibrator again.
@@ -71,6 +75,7 @@ class Outcome:
     columns: dict[str, dict[str, str]]
     commands: list[list[str]]
     anew: list[str] | None = None
+    differences: Sequence[ColumnDifference] = ()
 
 
 def run_check(options: Check) -> None:
@@ -101,10 +106,10 @@ def run_check(options: Check) -> None:
         evaluation = with_updates(evaluation)
     is_off = evaluation.verdict.action == "recalibrate"
     commands = _next_commands(options, evaluation, outcome) if is_off else []
-    write_page(evaluation, options, commands, outcome.columns)
+    write_page(evaluation, options, commands, outcome.columns, outcome.differences)
     for section in validation:
         say(section.sentences[0])
-    fail(evaluation, failures)
+    fail(evaluation, failures, outcome.differences)
 
 
 def _check_options(options: Check) -> list[str]:
@@ -277,11 +282,13 @@ def _judge_model(
             options.predictions, options.scores, table=[*map(str, table.X.columns)]
         )
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
+        differences = file.differences(X)
         words = ["apply", *inputs, *words, *_repeated("-s", options.scores)]
         anew = ["calibrate", inputs[1], *target, *_repeated("-s", file.columns.entries)]
         anew += options.words(FORM)
     else:
         X = rows_for(model, table.X)
+        differences = model._state.column_differences(X)
         words = ["predict", *inputs, "--keep", *words, *_repeated("--trust", options.trusted)]
     words += options.words(["prior", *FORM])
     classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
@@ -289,9 +296,9 @@ def _judge_model(
     commands = [words, ["calibrate", "scored.csv", *target, *columns]]
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
-    with refused_as("the table does not fit the model"):
+    with refused_as("the table does not fit the model"), noted(differences, table.notes):
         arguments = common_arguments(options, table, values)
         evaluation = check(y, model, X=X, updates=options.updates, **arguments)
     method = [*evaluation.comparison.predictions.estimates][-1]
     of_labels = {method: {str(c): f"p({c})" for c in model.classes_}}
-    return Outcome(evaluation, table.X, of_labels, commands, anew)
+    return Outcome(evaluation, table.X, of_labels, commands, anew, differences)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
-from vennforest.commands.pages import split_table
+from vennforest.commands.pages import record_of, split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import table_estimator
@@ -51,10 +52,11 @@ def run_fit(options: Fit) -> None:
             "types": columns.as_types(),
             "n_rows": len(y),
             "class_counts": classes,
-            "data": options.data.name,
             "measures": measures,
+            **record_of(options, options.data),
         }
-        write_model(model, options.output, header)
+        model._fitted = replace(model._state, record=header)
+        write_model(model, options.output)
         try:
             notes += audit_notes(model, table.X, y, groups)
         except Exception as error:  # the model is written: the command has not failed

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from vennforest._class_columns import (
     labels_of_column,
     refuse_own_output,
 )
-from vennforest._messages import listed
+from vennforest._messages import CalibrationWarning, as_sentence, listed
 from vennforest._validation import FloatArray, InputError, check_inside, text_of_label
 from vennforest.batch import number_columns, table_columns
 from vennforest.calibrators import Calibrator, VennAbers
@@ -29,6 +32,12 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import score_columns
 from vennforest.scores import read_scores
+from vennforest.sources.training_columns import (
+    MIN_COMPARED_ROWS,
+    ColumnDifference,
+    NewColumns,
+    TrainingColumns,
+)
 from vennforest.tables.cells import CellColumn
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import TableFile, find_name
@@ -106,6 +115,16 @@ def read_rows(
     frame = file.read([name for name in texts if name is not None], markers)
     options.row_counts[path] = len(frame)
     return file, frame
+
+
+@contextmanager
+def noted(differences: Sequence[ColumnDifference], notes: list[str]) -> Iterator[None]:
+    """Add columns that differ from training to ``notes``, in place of their warnings."""
+    notes += [as_sentence(difference.message) for difference in differences]
+    with warnings.catch_warnings():
+        for difference in differences:
+            warnings.filterwarnings("ignore", re.escape(difference.message), CalibrationWarning)
+        yield
 
 
 def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
@@ -204,6 +223,23 @@ class CalibratorFile:
         table = np.column_stack([numbers_in(frame, name) for name in names])
         scores = self.columns.scores_in(table, self.calibrator.on_)
         return read_scores(scores, 2, self.calibrator.on_).values if len(classes) == 2 else scores
+
+    def training(self) -> TrainingColumns | None:
+        """Return the summary of the scores that were calibrated on, None if the file has none."""
+        if (examples := self.examples()) is None:
+            return None
+        scores = examples[0].reshape(len(examples[0]), -1)
+        names = self.columns.names[-scores.shape[1] :]
+        return TrainingColumns.of(zip(names, scores.T, strict=True), len(scores))
+
+    def differences(self, scores: FloatArray) -> list[ColumnDifference]:
+        """Return the columns of scores (n,) or (n, k) that differ from those calibrated on."""
+        training = self.training()
+        if training is None or len(scores) < MIN_COMPARED_ROWS:
+            return []
+        new = NewColumns(training)
+        new.add(zip(training.names, scores.reshape(len(scores), -1).T, strict=True), len(scores))
+        return list(new.differences())
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""

@@ -173,10 +173,14 @@ OutOfFold = Annotated[
 FailOn = Annotated[
     Text,
     option(
-        "Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments.",
+        "Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments, columns.",
         metavar="A,B,…",
         default=False,
     ),
+]
+FailOnColumns = Annotated[
+    Text,
+    option("columns: exit with code 1 if one differs from training.", "--fail-on", default=False),
 ]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
@@ -356,6 +360,7 @@ class Predict(TableOptions):
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     trusted: Trusted = None
     file_format: FileFormat = None
+    fail_on: FailOnColumns = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -471,6 +476,7 @@ class Calibrate(TableOptions):
         str, option("What SCORES are: auto, probability, logit, score (each by itself).")
     ] = "auto"
     missing_scores: Annotated[str, option("Rows without a score: refuse, drop.")] = "refuse"
+    mean: Mean = None
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None
@@ -496,6 +502,7 @@ class Apply(TableOptions):
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     file_format: FileFormat = None
+    fail_on: FailOnColumns = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -525,6 +532,9 @@ class Watch(TableOptions):
         Text, column("Times at which labels became known.", default="the order of DATA")
     ] = None
     types: Types = None
+    ids: Annotated[
+        Text, column("Keys of rows: a row with a key that came before is left out.", "--id")
+    ] = None
     scores: ScoreColumns = None
     output: Page = Path("watch.html")
     keep: Annotated[
@@ -536,7 +546,9 @@ class Watch(TableOptions):
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
-    fail_on: Annotated[Text, option("alarm: exit with code 1.", default=False)] = None
+    fail_on: Annotated[
+        Text, option("Exit with code 1 by any of: alarm, columns.", metavar="A,B,…", default=False)
+    ] = None
     trusted: Trusted = None
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ import typer
 from pandas.api.types import infer_dtype
 
 from vennforest._files import Input, marked, shown_path, url_of, write_text
+from vennforest._messages import listed
 from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest.commands.options import Check, Fit, Options, Report
+from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
 from vennforest.report.words import line_findings
+from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.screening import notes_on_dates
 from vennforest.tables.target import LabelledTable, split_target
@@ -144,6 +147,7 @@ def check_page_options(options: Report | Check) -> list[str]:
     names = names_in(options.fail_on)
     allowed = ["miscalibrated", "oe"]
     allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
+    allowed += ["columns"] if isinstance(options, Check) and options.data is not None else []
     for name in names:
         if name not in allowed:
             hint = f" (give --{name} too)" if name in ("grades", "segments") else ""
@@ -151,11 +155,14 @@ def check_page_options(options: Report | Check) -> list[str]:
     return names
 
 
-def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
+def fail(
+    evaluation: Evaluation, names: Sequence[str], differences: Sequence[ColumnDifference] = ()
+) -> None:
     """Exit with code 1 if one of the reasons of `check_page_options` applies."""
     comparison, best = evaluation.comparison, evaluation.comparison.best
     row = evaluation.methods.loc[comparison.method]
     is_off = best.impossible or best.exceeds(comparison.tolerance) or line_findings(comparison)
+    differing = [difference.name for difference in differences]
     failures = {
         "miscalibrated": "the probabilities are miscalibrated beyond the tolerance and chance"
         if is_off
@@ -163,6 +170,7 @@ def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
         "oe": "the interval of observed over expected excludes 1"
         if row.get("observed_expected_low", 0) > 1 or row.get("observed_expected_high", 2) < 1
         else "",
+        "columns": f"columns differ from training: {listed(differing, 5)}" if differing else "",
         **{section.anchor: section.finding for section in evaluation.sections},
     }
     reasons = [failures[name] for name in names if failures[name]]
@@ -191,6 +199,18 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
     return files
 
 
+def record_of(options: TableOptions, path: Path) -> dict[str, Any]:
+    """Return how a model came to be: name and hash of the data, date, version and command."""
+    files = {file["path"]: file for file in inputs_of(options)}
+    return {
+        "data": path.name,
+        "sha256": files.get(options.input_name(path), {}).get("sha256"),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "command": typed_command(),
+    }
+
+
 def typed_command() -> str:
     """Return the command line of this process; addresses in it lose their keys."""
     words = []
@@ -205,10 +225,12 @@ def write_page(
     options: Report | Check,
     commands: Sequence[Sequence[str]],
     columns: Mapping[str, Mapping[str, str]],
+    differences: Sequence[ColumnDifference] = (),
 ) -> None:
     """Write the page; print the notes, the verdict and the commands to type next.
 
-    ``columns`` are those of the probabilities of each class, by method and label.
+    ``columns`` are those of the probabilities of each class, by method and label;
+    ``differences`` are columns that differ from training.
     """
     for note in evaluation.notes:
         say(f"Note: {note}")
@@ -229,7 +251,8 @@ def write_page(
             "inputs": inputs_of(options),
         }
         of_roles = {name: getattr(options, name, None) for name in names}
-        summary["columns"] = {"probabilities": columns, **of_roles}
+        summary["columns"] = [difference._asdict() for difference in differences]
+        summary["roles"] = {"probabilities": columns, **of_roles}
         print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:

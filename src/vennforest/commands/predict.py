@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import typer
 
 from vennforest._files import is_standard, shown_path, written_whole
+from vennforest._messages import warn
+from vennforest._validation import check_option
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
 from vennforest.commands.models import numbers_of_labels, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
@@ -39,6 +42,8 @@ def write_predictions(
     options: Predict | Apply, model: Any, table: TableFile, **arguments: Any
 ) -> None:
     """Write a table's predictions; ``arguments`` are passed to `BatchPredictor`."""
+    if options.fail_on is not None:
+        check_option(options.fail_on, ("columns",), "--fail-on")
     start, n_rows, n_empty = time.perf_counter(), 0, 0
     if means := numbers_of_labels(model, options.mean, "--mean", "MEAN"):
         model = _with_means(model, means, table, arguments)
@@ -56,12 +61,21 @@ def write_predictions(
             progress(n_rows, table.n_rows)
     if n_empty:
         say(f"Note: {n_empty:,} rows have no score, and empty probabilities.")
+    differences = predictor.column_differences()
+    for difference in differences:
+        warn(difference.message)
     seconds, output = time.perf_counter() - start, shown_path(options.output)
     if options.as_json:
-        columns = predictor.schema.names
-        print_json({"n_rows": n_rows, "columns": columns, "seconds": seconds, "output": output})
+        summary = {
+            "n_rows": n_rows,
+            "columns": [difference._asdict() for difference in differences],
+        }
+        names = predictor.schema.names
+        print_json({**summary, "output_columns": names, "seconds": seconds, "output": output})
     else:
         say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
+    if options.fail_on and differences:
+        raise typer.Exit(1)
 
 
 def _with_means(

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError
+from vennforest._validation import InputError, check_option
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
     is_calibrator_file,
     labels_of_model,
+    noted,
     read_calibrator,
     read_model,
     read_rows,
@@ -27,7 +28,7 @@ from vennforest.commands.models import (
 )
 from vennforest.commands.options import Watch
 from vennforest.commands.pages import dividing_columns, inputs_of, typed_command
-from vennforest.commands.terminal import print_json, progress_bar, say, show
+from vennforest.commands.terminal import names_in, print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.monitoring.stream import times_as_numbers
@@ -41,8 +42,9 @@ from vennforest.tables.files import find_name
 
 def run_watch(options: Watch) -> None:
     """Monitor new rows, print the verdict, and write the page and the monitor."""
-    if options.fail_on not in (None, "alarm"):
-        raise InputError(f"--fail-on must be alarm, got {options.fail_on!r}")
+    failures = names_in(options.fail_on)
+    for failure in failures:
+        check_option(failure, ("alarm", "columns"), "--fail-on")
     model, header = _read_model(options)
     is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)
     _check_options_of_model(options, model, is_calibrator)
@@ -51,9 +53,10 @@ def run_watch(options: Watch) -> None:
         table, times = _ordered_rows(options, getattr(model, "model", model), notes)
         with refused_as("the table cannot be watched"):
             watch = _watch_scores if is_calibrator else _watch_rows
-            monitor, new = watch(options, table, model, header)
+            monitor, new = watch(options, table, model, header, notes)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
-            findings = watch_rows(monitor, replace(new, y=y, times=times), notes)
+            ids = None if options.ids is None else _keys_in(table, options.ids)
+            findings = watch_rows(monitor, replace(new, y=y, times=times, ids=ids), notes)
         sentences, command = sentences_of(findings), typed_command()
         page = render_findings(
             findings, sentences, command, options.data.name, options.target or ""
@@ -69,7 +72,7 @@ def run_watch(options: Watch) -> None:
     else:
         for sentence in sentences:
             show(sentence)
-    if options.fail_on and findings.alarm:
+    if ("alarm" in failures and findings.alarm) or ("columns" in failures and new.differences):
         raise typer.Exit(1)
 
 
@@ -106,7 +109,7 @@ def _ordered_rows(
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
     types = types_for(model, options.types)
-    file, table = read_rows(options.data, model, options, [options.target])
+    file, table = read_rows(options.data, model, options, [options.target, options.ids])
     if options.time is None:
         return table, None
     name = options.time
@@ -129,11 +132,20 @@ def _labels_in(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[An
     return labels_of_model(cells, target, monitor.classes_)
 
 
+def _keys_in(table: pd.DataFrame, name: str) -> NDArray[Any]:
+    """Return the keys (n,) of rows as text; raise an error for rows without one."""
+    cells = table[find_name(table.columns, name)]
+    if cells.isna().any():
+        row = int(cells.isna().to_numpy().argmax()) + 1
+        raise InputError(f"the key {name!r} must be known in every row, and row {row} has none")
+    return cells.astype(str).to_numpy(object)
+
+
 def _watched_columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
-    """Return the columns to compare with the reference: all but labels and times."""
+    """Return the columns to compare with the reference: all but labels, times and keys."""
     columns: dict[str, NDArray[Any]] = {}
     for name, cells in table.items():
-        if name not in (options.time, options.target):
+        if name not in (options.time, options.target, options.ids):
             is_number = isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiub"
             objects = cells.astype(object).where(cells.notna(), None)
             columns[str(name)] = (cells if is_number else objects).to_numpy()
@@ -146,7 +158,11 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
 
 
 def _watch_scores(
-    options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, str]
+    options: Watch,
+    table: pd.DataFrame,
+    monitor: Monitor | None,
+    header: dict[str, str],
+    notes: list[str],
 ) -> tuple[Monitor, NewRows]:
     """Return a monitor of another system's scores, and the new scores."""
     if monitor is not None and "calibrator_json" not in header:
@@ -169,23 +185,32 @@ def _watch_scores(
         monitor = _new_monitor(options)
         monitor.fit(calibrator._check_new(examples[0]), examples[1], classes=calibrator.classes_)
     scores = file.scores_in(table)
+    differences = file.differences(scores)
+    with noted(differences, notes):
+        p = calibrator.predict_proba(scores)
     return monitor, NewRows(
         calibrator._check_new(scores),
         _watched_columns(options, table),
-        calibrator.predict_proba(scores),
+        p,
         judged=(calibrator, scores, {"reference": examples}),
+        differences=differences,
     )
 
 
 def _watch_rows(
-    options: Watch, table: pd.DataFrame, model: Any, header: dict[str, str]
+    options: Watch, table: pd.DataFrame, model: Any, header: dict[str, str], notes: list[str]
 ) -> tuple[Monitor, NewRows]:
     """Return the monitor, a new one if ``model`` is a classifier, and the new rows."""
     monitor = model if isinstance(model, Monitor) else _new_monitor(options, model).fit()
     model = monitor.model
-    X = rows_for(model, table, [name for name in (options.time, options.target) if name])
+    X = rows_for(
+        model, table, [name for name in (options.time, options.target, options.ids) if name]
+    )
     columns = _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)
-    new = NewRows(X, columns, model.predict_proba(X), judged=(model, X, {}))
+    differences = model._state.column_differences(X)
+    with noted(differences, notes):
+        p = model.predict_proba(X)
+    new = NewRows(X, columns, p, judged=(model, X, {}), differences=differences)
     if options.reference is not None:
         examples, earlier = _reference(options, options.reference, monitor, header)
         judged = model, X, {"shift": "covariate", "reference": examples}

@@ -73,6 +73,7 @@ def to_json(
         by_label = class_columns(score, labels, "score").by_label
         columns = {"columns": [*by_label.values()], "classes": [*by_label]}
     numbered = calibrator._without_examples()
+    numbered.__dict__.pop("record_", None)
     numbered.classes_ = np.arange(len(labels))  # the document has the labels
     document: dict[str, Any] = {
         "format": JSON_FORMAT,
@@ -87,6 +88,7 @@ def to_json(
         },
         "calibrator": _encode(numbered),
         "reading": _reading(calibrator, confidence),
+        **({"about": calibrator.record_} if calibrator.record_ else {}),
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False)
 
@@ -138,6 +140,8 @@ def _calibrator_from(document: dict[str, Any]) -> Calibrator:
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
     calibrator.classes_ = np.array(labels, dtype)
+    calibrator.record_ = document.get("about", {})
+    require(isinstance(calibrator.record_, dict), "about must be an object")
     calibrator._check_state()
     return calibrator
 

@@ -14,7 +14,13 @@ from vennforest.metrics.calibration_error import (
     confidence_minus_accuracy,
 )
 from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
-from vennforest.metrics.calibration_tests import CalibrationTest, kuiper_test, spiegelhalter_test
+from vennforest.metrics.calibration_tests import (
+    CalibrationTest,
+    CalibrationTests,
+    calibration_tests,
+    kuiper_test,
+    spiegelhalter_test,
+)
 from vennforest.metrics.curves import (
     CalibrationBand,
     ReliabilityCurve,
@@ -39,6 +45,7 @@ __all__ = [
     "CalibrationDistances",
     "CalibrationLine",
     "CalibrationTest",
+    "CalibrationTests",
     "DecisionCurve",
     "IntervalCurve",
     "IntervalEstimate",
@@ -52,6 +59,7 @@ __all__ = [
     "calibration_distances",
     "calibration_error",
     "calibration_line",
+    "calibration_tests",
     "confidence_minus_accuracy",
     "decision_curve",
     "interval_curve",

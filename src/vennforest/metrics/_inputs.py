@@ -95,7 +95,8 @@ def check_estimates(
     if not len(estimates):
         raise ValueError("p must contain at least one estimate, got 0 sample(s)")
     codes, labels = encode_labels(y, classes, len(estimates))
-    estimates = check_probabilities(p, labels) if hasattr(p, "columns") else estimates
+    if estimates.ndim == 2 or pos_label is None:  # one column is of ``pos_label`` where it is named
+        estimates = check_probabilities(p, labels, classes)
     k = len(labels)
     refuse_one_class(labels)
     weight = check_weights(sample_weight, len(estimates))
@@ -141,13 +142,16 @@ def group_numbers(
     return np.unique(codes[np.asarray(sample_weight) > 0], return_inverse=True)[1]
 
 
-def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> FloatArray:
+def check_probabilities(
+    p: ArrayLike, classes: NDArray[Any] | None = None, named: ArrayLike | None = None
+) -> FloatArray:
     """Return probabilities (n,) or (n, k), in [0, 1], each row divided by its sum.
 
-    With ``classes``, columns of a data frame are of the classes that their names say.
+    With ``classes``, the columns are brought into their order: see `in_class_order`, also for
+    ``named``.
     """
-    if classes is not None and len(getattr(p, "columns", ())) > 1:
-        p = in_class_order(p, classes, name="p")
+    if classes is not None:
+        p = in_class_order(p, classes, name="p", named=named)
     array = check_scores(p, "p")
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(f"p must have shape (n,) or a column for each class, got {array.shape}")

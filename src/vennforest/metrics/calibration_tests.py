@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc, erfc, logit
+from scipy.special import bdtr, bdtrc, chdtrc, erfc, fdtrc, logit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._inputs import check_estimates
-from vennforest.metrics.dependence import variance_of_sums
+from vennforest.metrics._inputs import (
+    ClassEstimates,
+    EventEstimates,
+    check_estimates,
+    group_numbers,
+)
+from vennforest.metrics.dependence import (
+    MIN_EVENT_GROUPS,
+    event_groups,
+    intragroup_correlation,
+    variance_of_sums,
+)
+from vennforest.metrics.logistic import sum_by_group
+
+GROUPED_TESTS = ("spiegelhalter", "kuiper", "line")
+
+MIN_EXPECTED = 10
+"""Expected events, or non-events, below which the exact test of their number is used."""
 
 
 class CalibrationTest(NamedTuple):
@@ -49,7 +67,10 @@ def spiegelhalter_test(
     label, which agrees with the formula above for two classes. If the variance is 0 (estimates of
     0, ½ or 1), z is 0 with p-value 1 if the numerator is 0, and infinite with p-value 0 if not.
     """
-    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
+    return _spiegelhalter(check_estimates(y, p, sample_weight, classes, pos_label))
+
+
+def _spiegelhalter(estimates: ClassEstimates) -> CalibrationTest:
     weight = estimates.weight
     if estimates.positive is not None:
         outcome, q, _ = estimates.of_column(estimates.positive)
@@ -61,7 +82,7 @@ def spiegelhalter_test(
         excess = square - np.take_along_axis(q, estimates.codes[:, None], axis=1)[:, 0]
         # Σ p_j³ − ‖p‖⁴ written as a sum: the variance of p_Y, Y drawn from p.
         variance = np.einsum("ij,ij->i", q, (q - square[:, None]) ** 2)
-    z = _standardised(float(weight @ excess), float(weight @ variance))
+    z = _standardised(float(weight @ excess), float(weight**2 @ variance))
     return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))))
 
 
@@ -96,16 +117,168 @@ def kuiper_test(
     the limit) too small. A variance of 0 is treated as in ``spiegelhalter_test``.
     """
     problem = check_estimates(y, p, sample_weight, classes, pos_label).main()
-    q, level = np.unique(problem.p, return_inverse=True)
-    total = np.bincount(level, weights=problem.weight)
-    happened = np.bincount(level, weights=problem.weight * problem.outcome)
-    walk = np.concatenate([[0.0], np.cumsum(happened - total * q)])
-    statistic = _standardised(float(np.ptp(walk)), float(total @ (q * (1 - q))))
+    level = np.unique(problem.p, return_inverse=True)[1]
+    excess = np.bincount(level, weights=problem.weight * (problem.outcome - problem.p))
+    variance = problem.weight**2 @ (problem.p * (1 - problem.p))
+    walk = np.concatenate([[0.0], np.cumsum(excess)])
+    statistic = _standardised(float(np.ptp(walk)), float(variance))
     return CalibrationTest(statistic, range_sf(statistic))
 
 
+@dataclass(frozen=True, eq=False)
+class CalibrationTests:
+    """Tests of the calibration of all classes, and the p-value of all of them together.
+
+    Attributes
+    ----------
+    pvalue : float
+        The smallest p-value times the number of tests. NaN where no test is valid: if rows
+        correlate within groups, at least ten groups must have the rarer outcome.
+    pvalues : dict of str to float
+        p-values by test. With two classes: "spiegelhalter", "kuiper", and with groups "line", of
+        intercept 0 and slope 1; or "count", of the exact binomial test of the number of events
+        where fewer than ten are expected. With more: "top label", of these for the predicted label;
+        "class means", that each mean probability is right; and "class curves", of each class
+        against the rest, adjusted for the number of classes.
+    class_pvalues : ndarray of shape (k,)
+        p-values of each class against the rest, by Kuiper's test or the exact one, adjusted for
+        the number of classes.
+    class_excess : ndarray of shape (k,)
+        Share of each class minus its mean probability.
+    """
+
+    pvalue: float
+    pvalues: dict[str, float]
+    class_pvalues: FloatArray
+    class_excess: FloatArray
+
+
+def calibration_tests(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> CalibrationTests:
+    """Test the calibration of all classes; see `CalibrationTests`.
+
+    Parameters
+    ----------
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``.
+    groups : array-like of shape (n,), optional
+        Groups of dependent rows; by default all rows are independent.
+
+    Notes
+    -----
+    "class means" compares r = Σ (Y − p), Y the indicators of the k classes, with its variance
+    V = Σ (diag p − p p') under calibration: r' V⁻ r has a χ² distribution with k − 1 degrees of
+    freedom. With groups it is divided by the mean design effect (Rao & Scott 1984). Classes of
+    which fewer than ten observations are expected are one class here.
+    """
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
+    return tests_of(estimates, group_numbers(groups, p, sample_weight))
+
+
+def tests_of(
+    estimates: ClassEstimates, groups: IntArray | None = None, rows: Any = slice(None)
+) -> CalibrationTests:
+    """Return the tests of some rows, whose correlation in groups (n,) is that of all rows."""
+    problem, k = estimates.main(), estimates.p.shape[1]
+    weight, codes, p = estimates.weight[rows], estimates.codes[rows], estimates.p[rows]
+    residual = (codes[:, None] == np.arange(k)) - p
+    excess = weight @ residual / weight.sum()
+    pvalues = _event_pvalues(problem, groups, rows)
+    if estimates.positive is None and "spiegelhalter" in pvalues and groups is None:
+        part = ClassEstimates(codes, p, weight, None, estimates.event)
+        pvalues["spiegelhalter"] = _spiegelhalter(part).pvalue  # of all classes
+    pvalue = _smallest(pvalues.values())
+    if estimates.positive is not None:
+        return CalibrationTests(pvalue, pvalues, np.full(k, _shape_pvalue(pvalues)), excess)
+    of_class = np.array(
+        [_shape_pvalue(_event_pvalues(event, groups, rows)) for event in estimates.one_vs_rest()]
+    )
+    pvalues = {
+        "top label": pvalue,
+        "class means": _class_means(residual, p, weight, None if groups is None else groups[rows]),
+        "class curves": _smallest(of_class),
+    }
+    adjusted = np.minimum(1, of_class * np.isfinite(of_class).sum())
+    return CalibrationTests(_smallest(pvalues.values()), pvalues, adjusted, excess)
+
+
+def _smallest(pvalues: Iterable[float]) -> float:
+    """Return the smallest p-value times the number of those that are not NaN; NaN if all are."""
+    valid = [pvalue for pvalue in pvalues if pvalue == pvalue]
+    return min(1.0, len(valid) * min(valid)) if valid else float("nan")
+
+
+def _shape_pvalue(pvalues: dict[str, float]) -> float:
+    """Return the p-value of Kuiper's test, or of the exact one, among those of one event."""
+    return pvalues.get("kuiper", pvalues.get("count", float("nan")))
+
+
+def _event_pvalues(problem: EventEstimates, groups: IntArray | None, rows: Any) -> dict[str, float]:
+    """Return the p-values of the tests of one event in some rows; NaN with too few groups."""
+    outcome, p, weight = (values[rows] for values in problem)
+    part, correlation = None if groups is None else groups[rows], 0.0
+    if groups is not None:
+        correlation = intragroup_correlation(problem.outcome, problem.p, groups)
+        if correlation > 0 and event_groups(outcome, groups[rows]) < MIN_EVENT_GROUPS:
+            return dict.fromkeys(GROUPED_TESTS, float("nan"))
+    # Kish's effective number of rows, for which the share of the event varies like a binomial.
+    n = float(weight.sum() ** 2 / (weight @ weight))
+    expected, observed = weight @ p / weight.sum(), weight @ outcome / weight.sum()
+    if correlation == 0 and n * min(expected, 1 - expected) < MIN_EXPECTED:
+        # Hoeffding (1956): tails of the sum of unequal probabilities are not above binomial ones.
+        size, events = round(n), round(n * observed)
+        tails = bdtr(events, size, expected), bdtrc(events - 1, size, expected)
+        return {"count": min(1.0, 2 * float(min(tails)))}
+    pvalues = grouped_pvalues(outcome, p, part, correlation, weight)
+    names = GROUPED_TESTS if groups is not None else GROUPED_TESTS[:2]
+    return dict(zip(names, pvalues, strict=False))
+
+
+def _class_means(
+    residual: FloatArray, p: FloatArray, weight: FloatArray, groups: IntArray | None
+) -> float:
+    """Return the p-value of the sum of residuals (n, k) of all classes; see `calibration_tests`."""
+    kish = weight.sum() / (weight @ weight)
+    order = np.argsort(weight @ p, kind="stable")
+    total = kish * np.cumsum((weight @ p)[order])
+    n_rare = max(1, int((kish * (weight @ p) < MIN_EXPECTED).sum()))
+    n_rare += n_rare < len(order) and total[n_rare - 1] < MIN_EXPECTED
+    starts = np.append(0, np.arange(n_rare, len(order)))
+    if len(starts) < 2 or (groups is not None and len(np.unique(groups)) < MIN_EVENT_GROUPS):
+        return float("nan")
+    # One class is determined by the others: the most frequent one is left out.
+    p, residual = (
+        np.add.reduceat(values[:, order], starts, axis=1)[:, :-1] for values in (p, residual)
+    )
+    weighted = weight[:, None] * p
+    variance = np.diag(weight @ weighted) - weighted.T @ weighted
+    scale = 1 / np.sqrt(np.diag(variance))
+    inverse = np.linalg.pinv(variance * scale * scale[:, None], rcond=1e-10, hermitian=True)
+    excess, df = (weight @ residual) * scale, float(np.linalg.matrix_rank(inverse))
+    statistic = float(excess @ inverse @ excess)
+    if groups is None:
+        return float(chdtrc(df, statistic))
+    sums = sum_by_group(weight[:, None] * (residual - weight @ residual / weight.sum()), groups)
+    effects = inverse @ ((sums * scale).T @ (sums * scale)) * len(sums) / max(1, len(sums) - 1)
+    # Rao and Scott's correction, of the second order: effects differ between classes.
+    effect = max(1.0, float(np.trace(effects)) / df)
+    df /= max(1.0, float(np.trace(effects @ effects)) / (df * effect**2))
+    return float(fdtrc(df, df * max(1, len(sums) - 1), statistic / effect / inverse.shape[0]))
+
+
 def grouped_pvalues(
-    outcome: FloatArray, p: FloatArray, groups: IntArray | None, correlation: float
+    outcome: FloatArray,
+    p: FloatArray,
+    groups: IntArray | None,
+    correlation: float,
+    weight: FloatArray | None = None,
 ) -> tuple[float, float, float]:
     """Return the p-values of three tests of calibration of rows (n,) that depend within groups.
 
@@ -115,13 +288,14 @@ def grouped_pvalues(
     residual, features = outcome - p, np.ones((len(p), 3))
     features[:, 1] = 1 - 2 * p
     features[:, 2] = np.where((p > 0) & (p < 1), logit(np.clip(p, 1e-300, 1 - 1e-16)), 0)
+    features *= 1 if weight is None else weight[:, None]
     sums, covariance = residual @ features, variance_of_sums(features, p, groups, correlation)
     z = _standardised(float(sums[1]), float(covariance[1, 1]))
     line = np.ix_([0, 2], [0, 2])
     inverse = np.linalg.pinv(covariance[line], hermitian=True)
     of_line = chdtrc(np.linalg.matrix_rank(covariance[line]), sums[[0, 2]] @ inverse @ sums[[0, 2]])
     level = np.unique(p, return_inverse=True)[1]
-    walk = np.append(0.0, np.cumsum(np.bincount(level, residual)))
+    walk = np.append(0.0, np.cumsum(np.bincount(level, residual * features[:, 0])))
     reach = _standardised(float(np.ptp(walk)), float(covariance[0, 0]))
     return float(erfc(abs(z) / np.sqrt(2))), range_sf(reach), float(of_line)
 

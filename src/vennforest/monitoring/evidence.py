@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 from vennforest._validation import FloatArray, IntArray, check_array, require
 from vennforest.monitoring import stream_kernels
 from vennforest.monitoring.bets import BET_KINDS, BET_NAMES, N_BET_BINS, BetKind, Bets, Watched
+from vennforest.monitoring.history import History
 
 MAX_BETS = max(map(len, BET_NAMES.values()))
 
@@ -44,11 +45,6 @@ STATE = np.dtype(
         # Shares of the capital at each jump rate: the part not bet yet, then each bet.
         ("weights", np.float64, (len(JUMP_RATES), MAX_BETS + 1)),
         ("log_capital", np.float64, len(JUMP_RATES)),
-        # Log-likelihood ratio of each bet since it was last below zero (Page 1954), and the number
-        # and time (NaN if unknown) of the example at which it was.
-        ("sums", np.float64, MAX_BETS),
-        ("begins", np.int64, MAX_BETS),
-        ("times", np.float64, MAX_BETS),
     ]
 )
 """Record of one copy of one channel; unused bets have factors of 1, unused bins maximal edges."""
@@ -69,7 +65,10 @@ class Change:
     description : str
         The change that explains the stream best.
     since, since_time : int, float or None
-        Number, counted from 0, and time of the first example after the change.
+        Number, counted from 0, and time of the first example after the change: the split of the
+        stream that maximises the likelihood ratio.
+    since_low, since_high : int
+        Ends of a confidence interval at .95 for ``since``, if there is one lasting change.
     """
 
     label: Any
@@ -78,6 +77,8 @@ class Change:
     description: str
     since: int
     since_time: float | None
+    since_low: int
+    since_high: int
 
 
 class Channels(NamedTuple):
@@ -103,13 +104,12 @@ def n_copies(k: int) -> int:
     return 3 * TOP_SHARE if k == 2 else TOP_SHARE
 
 
-def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
+def start(shape: tuple[int, ...], rng: np.random.RandomState) -> NDArray[Any]:
     """Return the initial state of ``shape``, R copies of m channels, for `set_bets` to fill."""
     state = np.zeros(shape, STATE)
     state["seed"] = rng.randint(2**31 - 1, size=shape)
     state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
     state["weights"][..., 0] = 1.0
-    state["times"] = np.nan
     return state
 
 
@@ -134,17 +134,14 @@ def advance_evidence(
     watched: Channels,
     scores: FloatArray,
     codes: IntArray,
-    times: FloatArray | None,
     n_before: int,
 ) -> FloatArray:
     """Update the state (R, m) in place, and return the evidence after each of n examples, (n,).
 
-    ``scores`` (n, c), ``codes`` and ``times`` (n,) are of the examples, before which there were
-    ``n_before``.
+    ``scores`` (n, c) and ``codes`` (n,) are of the examples, before which there were ``n_before``.
     """
     evidence = np.empty(len(scores))
     channels_of_copies = [np.tile(values, len(state)) for values in watched]
-    log_factors = np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BET_BINS)
     for first in range(0, len(scores), BLOCK_ROWS):
         block = slice(first, first + BLOCK_ROWS)
         log_path = np.empty((*state.shape, len(scores[block])))
@@ -155,14 +152,10 @@ def advance_evidence(
             *channels_of_copies,
             JUMP_RATES,
             HALF_BET_AFTER,
-            log_factors,
             state.reshape(-1),
             log_path.reshape(state.size, -1),
         )
         evidence[block] = exp_finite(combine(log_path).max(axis=0))
-    if times is not None and len(times):
-        is_new = state["begins"] >= n_before
-        state["times"][is_new] = times[state["begins"][is_new] - n_before]
     return evidence
 
 
@@ -184,29 +177,33 @@ def log_copies(state: NDArray[Any]) -> FloatArray:
     return np.asarray(logsumexp(state["log_capital"], axis=2) - np.log(len(JUMP_RATES)))
 
 
-def explain_changes(state: NDArray[Any], classes: NDArray[Any], watch: Watched) -> list[Change]:
+def explain_changes(
+    state: NDArray[Any], history: History, classes: NDArray[Any], watch: Watched
+) -> list[Change]:
     """Return the evidence for each kind of change and class, the strongest first."""
-    logs, targets, kinds = (
-        log_copies(state),
-        channels(len(classes), watch).targets,
-        BET_KINDS[watch],
-    )
-    evidence = combine(logs)
+    watched, kinds = channels(len(classes), watch), BET_KINDS[watch]
+    evidence = combine(log_copies(state))
     changes = []
     for i in np.argsort(-evidence, kind="stable").tolist():
-        # The copy whose capital is the evidence explains it.
-        copy = np.argsort(logs[:, i], kind="stable")[len(logs) - len(logs) // TOP_SHARE]
-        channel, kind = state[copy, i], kinds[i % len(kinds)]
-        names = BET_NAMES[kind]
-        bet = int(channel["sums"][: len(names)].argmax())
-        since, time = int(channel["begins"][bet]), float(channel["times"][bet])
-        since_time = None if np.isnan(time) else time
-        size = exp_finite(evidence[i]).item()
-        changes.append(Change(classes[targets[i]], kind, size, names[bet], since, since_time))
+        kind = kinds[i % len(kinds)]
+        bet, block, low, high = history.date(i, bool(watched.of_labels[i]), len(BET_NAMES[kind]))
+        time = float(history.times[block])
+        changes.append(
+            Change(
+                label=classes[watched.targets[i]],
+                kind=kind,
+                evidence=exp_finite(evidence[i]).item(),
+                description=BET_NAMES[kind][bet],
+                since=block * history.width,
+                since_time=None if np.isnan(time) else time,
+                since_low=low * history.width,
+                since_high=high * history.width,
+            )
+        )
     return changes
 
 
-def check_evidence(state: NDArray[Any], k: int, watch: Watched, n_seen: int) -> None:
+def check_evidence(state: NDArray[Any], k: int, watch: Watched) -> None:
     """Raise a ValueError for a state of another shape, or with numbers out of their range."""
     shape = n_copies(k), len(channels(k, watch).columns)
     require(state.dtype == STATE and state.shape == shape, "state must be of every class")
@@ -216,8 +213,6 @@ def check_evidence(state: NDArray[Any], k: int, watch: Watched, n_seen: int) -> 
         "counts": (0, 2**58),
         "weights": (0, 1),
         "log_capital": (-np.inf, np.inf),
-        "sums": (-np.inf, np.inf),
-        "begins": (0, max(n_seen - 1, 0)),
     }
     for name, (low, high) in ranges.items():
         check_array(state[name], name, state[name].shape, "if", low, high)

@@ -26,6 +26,7 @@ from vennforest._validation import (
 from vennforest.monitoring import evidence
 from vennforest.monitoring.bets import Watched, design_bets
 from vennforest.monitoring.evidence import Change
+from vennforest.monitoring.history import History
 from vennforest.monitoring.scoring import (
     are_probabilities,
     as_score_columns,
@@ -34,9 +35,16 @@ from vennforest.monitoring.scoring import (
     hash_for_model,
     stream_scores,
 )
-from vennforest.monitoring.stream import check_times, label_codes, remember_rows, window_length
+from vennforest.monitoring.stream import (
+    MAX_REMEMBERED_KEYS,
+    check_times,
+    hash_batch,
+    label_codes,
+    remember_rows,
+    window_length,
+)
 from vennforest.scores import check_scores
-from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
+from vennforest.sources.row_hashes import HashArray, as_array, count_equal_pairs, hash_rows
 
 MIN_REFERENCE = 40
 
@@ -83,7 +91,8 @@ class Monitor(BaseEstimator):
         Number of examples of the stream so far.
     n_unlabelled_, n_repeated_ : int
         Number of rows left out because they had no label (without those that wait), or because they
-        repeated one of up to 10,000 earlier rows of the model (scores alone are not a row).
+        repeated a key, a whole earlier update, or one of up to 10,000 earlier rows of the model
+        (a single score is not a row).
     evidence_, max_evidence_ : float
         The current evidence, and the largest so far.
     threshold_ : float
@@ -181,8 +190,8 @@ class Monitor(BaseEstimator):
         # With scores alone equal scores are not a row that came before.
         self._window = 0 if self.model is None else window_length(n, n_equal_pairs)
         self.reference_shares_ = np.bincount(codes, minlength=len(labels)) / len(codes)
-        self._remembered = np.empty(0, np.uint64)
-        self._state = self._design(scores, codes)
+        self._remembered = self._batches = np.empty(0, np.uint64)
+        self._state, self._history = self._design(scores, codes)
         self.threshold_ = 1 / self.alpha
         self.evidence_ = self.max_evidence_ = 1 / (evidence.TOP_SHARE * self._state.shape[1])
         self.n_seen_ = self.n_unlabelled_ = self.n_repeated_ = 0
@@ -192,8 +201,11 @@ class Monitor(BaseEstimator):
         self._unlabelled_excess = 0.0
         return self
 
-    def _design(self, scores: FloatArray, codes: IntArray) -> NDArray[Any]:
-        """Return the initial state, with bets designed by a different sample in each copy."""
+    def _design(self, scores: FloatArray, codes: IntArray) -> tuple[NDArray[Any], History]:
+        """Return the initial state and history.
+
+        Bets are designed by a different sample in each copy, and by all examples for the history.
+        """
         rng, n, k = check_random_state(self.random_state), len(scores), len(self.classes_)
         n_design, probabilities = round(DESIGN_SHARE * n), are_probabilities(self.model, scores)
         orders = [rng.permutation(n) for _ in range(evidence.n_copies(k))]
@@ -203,7 +215,10 @@ class Monitor(BaseEstimator):
             rows, compared = order[:n_design], order[n_design:]
             bets = design_bets(scores[rows], codes[rows], k, self.watch, probabilities)
             evidence.set_bets(copy, watched, bets, scores[compared], codes[compared])
-        return state
+        all_examples = evidence.start((len(watched.columns),), rng)
+        bets = design_bets(scores, codes, k, self.watch, probabilities)
+        evidence.set_bets(all_examples, watched, bets, scores, codes)
+        return state, History.of_bets(all_examples, watched.of_labels)
 
     def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
         """Return scores (n, c) and hashes (n,) of rows; without a model X are scores."""
@@ -217,7 +232,12 @@ class Monitor(BaseEstimator):
         return scores, hash_rows(scores)
 
     def update(
-        self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        time: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
     ) -> FloatArray:
         """Update the evidence with the next rows of the stream.
 
@@ -232,6 +252,10 @@ class Monitor(BaseEstimator):
             change.
         time : array-like of shape (n,), optional
             Non-decreasing times, as numbers or dates (converted to seconds since 1970).
+        ids : array-like of shape (n,), optional
+            Keys of the rows. A row with one of the latest million keys is left out. Without keys,
+            the rows are left out if they are those of an earlier update, with the same labels, and
+            that is no chance.
 
         Returns
         -------
@@ -260,7 +284,16 @@ class Monitor(BaseEstimator):
         times = None if time is None else check_times(time, n, self._last_time)
         n_complete, self._unlabelled_excess = self._count_complete(is_labelled)
         is_counted = is_labelled & (np.arange(n) < n_complete)
-        self._remembered, is_new = remember_rows(self._remembered, self._window, hashes, is_counted)
+        if ids is not None:
+            hashes = hash_rows(as_array(ids).reshape(n, 1))
+        window = self._window if ids is None else MAX_REMEMBERED_KEYS
+        self._remembered, is_new = remember_rows(self._remembered, window, hashes, is_counted)
+        batch = None if ids is not None else hash_batch(hashes, codes, is_labelled)
+        is_repeated_batch = batch is not None and batch in self._batches
+        if is_repeated_batch:
+            is_new[:] = False
+        elif batch is not None:
+            self._batches = np.append(self._batches, batch)
         self.taken_ = is_taken = is_counted & is_new
         before = self.evidence_
         path = self._advance(
@@ -279,7 +312,9 @@ class Monitor(BaseEstimator):
                 "again when their labels are known"
             )
         min_repeated = max(MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled)
-        if n_repeated and self.n_repeated_ >= min_repeated:
+        if is_repeated_batch:
+            warn(f"these {n} rows came before, in this order, and are not counted again")
+        elif n_repeated and self.n_repeated_ >= min_repeated:
             warn(
                 f"{self.n_repeated_} of {n_labelled} rows came before and are left out: send every "
                 "row once, when its label is known"
@@ -300,7 +335,11 @@ class Monitor(BaseEstimator):
     def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
         """Return the evidence after each of n new examples, (n,); the first alarm is noted."""
         watched = evidence.channels(len(self.classes_), self._watch)
-        path = evidence.advance_evidence(self._state, watched, scores, codes, times, self.n_seen_)
+        hits = codes[:, None] == watched.targets
+        self._history.append(
+            scores[:, watched.columns], hits, watched.of_labels, times, self.n_seen_
+        )
+        path = evidence.advance_evidence(self._state, watched, scores, codes, self.n_seen_)
         if len(path):
             self.evidence_ = float(path[-1])
             self.max_evidence_ = max(self.max_evidence_, float(path.max()))
@@ -314,7 +353,7 @@ class Monitor(BaseEstimator):
     def explain(self) -> list[Change]:
         """Return the evidence for each kind of change and class, the strongest first."""
         check_is_fitted(self, "classes_")
-        return evidence.explain_changes(self._state, self.classes_, self._watch)
+        return evidence.explain_changes(self._state, self._history, self.classes_, self._watch)
 
     def _check_state(self) -> None:
         check_option(self._watch, Watched, "watch")
@@ -326,7 +365,12 @@ class Monitor(BaseEstimator):
             check_number(getattr(self, name), name, 0, 2**58, integer=True)
         for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):
             check_number(getattr(self, name), name, 0)
-        evidence.check_evidence(self._state, len(self.classes_), self._watch, self.n_seen_)
+        evidence.check_evidence(self._state, len(self.classes_), self._watch)
+        require(type(self._history) is History, "history must be one of blocks")
+        require(
+            self._history.counts.shape[1] == self._state.shape[1], "history must be of channels"
+        )
         check_array(self._remembered, "remembered rows", (None,), "u")
+        check_array(self._batches, "remembered updates", (None,), "u")
         if self.alarm_ is not None:
             check_number(self.alarm_, "alarm_", 0, self.n_seen_ - 1, integer=True)

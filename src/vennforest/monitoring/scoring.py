@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import class_probabilities
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
-from vennforest.scores import check_scores, columns, round_scores
+from vennforest.scores import columns, round_scores
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
@@ -57,8 +58,8 @@ def stream_scores(model: Any, X: Any) -> FloatArray:
     if not isinstance(model, CalibratedClassifier):
         if not hasattr(model, "predict_proba"):
             raise InputError(f"model must have predict_proba, got {type(model).__name__}")
-        scores = check_scores(model.predict_proba(X), "what predict_proba returns")
-        return as_score_columns(scores, len(model.classes_))
+        scores, classes = class_probabilities(model, X)
+        return as_score_columns(scores, len(classes))
     check_is_fitted(model, "classes_")
     return as_score_columns(_comparable_scores(model._state.folds, X), len(model.classes_))
 

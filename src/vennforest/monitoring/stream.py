@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._validation import FloatArray, InputError, encode_labels, is_missing, label_vector
 from vennforest.sources.row_hashes import HashArray
 
-MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS = 30, 10_000
+MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS, MAX_REMEMBERED_KEYS = 30, 10_000, 1_000_000
+
+MAX_LOG_CHANCE = -50.0
+"""Logarithm of the largest chance that an update equals another one for it to be remembered."""
 
 MAX_SHARE_EQUAL_BY_CHANCE = 0.05
 """Largest expected share of new rows that equal a remembered row by chance."""
@@ -72,6 +76,20 @@ def window_length(n: int, n_equal_pairs: float) -> int:
     share = (3 + n_equal_pairs) / max(n * (n - 1) / 2, 1)
     window = int(min(MAX_REMEMBERED_ROWS, MAX_SHARE_EQUAL_BY_CHANCE / share))
     return window if window >= MIN_REMEMBERED_ROWS else 0
+
+
+def hash_batch(
+    hashes: HashArray, codes: NDArray[np.intp], is_labelled: NDArray[np.bool_]
+) -> np.uint64 | None:
+    """Return a hash of rows (n,) with their labels, in their order.
+
+    None if they are few, or if rows drawn as these are could well be the same by chance.
+    """
+    rows = np.column_stack([hashes, codes, is_labelled]).astype(np.uint64)
+    shares = np.unique(rows, axis=0, return_counts=True)[1] / max(len(rows), 1)
+    if len(rows) * (shares * np.log(shares)).sum() > MAX_LOG_CHANCE:
+        return None
+    return np.uint64(int.from_bytes(blake2b(rows.tobytes(), digest_size=8).digest(), "little"))
 
 
 def remember_rows(

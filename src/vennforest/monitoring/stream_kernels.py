@@ -61,14 +61,13 @@ def advance(
     n_bets,
     jump_rates,
     half_bet_after,
-    log_factors,
     state,
     log_path,
 ):
     """Update the capital of m channels with a block of examples.
 
     Capital is a mixture over times to begin, bets and rates of jumping between bets: the simple
-    jumper of Vovk et al. (2021), Retrain or not retrain. Changes are dated by Page's (1954) sums.
+    jumper of Vovk et al. (2021), Retrain or not retrain.
 
     Parameters
     ----------
@@ -77,7 +76,6 @@ def advance(
     columns, targets, of_labels, n_bets : (m,), see `evidence.Channels`
     jump_rates : (n_rates,), shares of the capital that move to another bet at each step
     half_bet_after : betting begins at step t = 0, 1, ... with probability 1 / (t + half_bet_after)
-    log_factors : (m, max_bets, n_columns), logarithms of the factors of the state
     state : (m,), records of `evidence.STATE`, which are updated in place
     log_path : (m, n), output: logarithm of the capital after each example
     """
@@ -85,7 +83,6 @@ def advance(
         channel = state[c]
         edges, limits, factors = channel.edges, channel.limits, channel.factors
         counts, weights, log_capital = channel.counts, channel.weights, channel.log_capital
-        sums, begins = channel.sums, channel.begins
         for t in range(len(scores)):
             step = n_before + t
             # 1. The example is counted, and its p-value among all so far decides what bets pay.
@@ -115,11 +112,5 @@ def advance(
                 for k in range(n_bets[c] + 1):
                     weights[s, k] /= total
                 log_capital[s] += np.log(total)
-            # 5. Page's sums: since when each bet has gained on the whole.
-            for k in range(n_bets[c]):
-                if sums[k] <= 0:
-                    sums[k] = 0.0
-                    begins[k] = step
-                sums[k] += log_factors[c, k, column]
-            # 6. The capital is divided equally among the rates of jumping.
+            # 5. The capital is divided equally among the rates of jumping.
             log_path[c, t] = log_mean(log_capital)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import class_probabilities
 from vennforest._messages import needed, shown, warn
 from vennforest._validation import (
     FloatArray,
@@ -41,7 +42,6 @@ from vennforest.monitoring.scoring import (
 from vennforest.performance.measures import LabelledPredictions, Metric
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
-from vennforest.scores import check_scores
 from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.estimators import first_model, without_frozen
 
@@ -241,7 +241,7 @@ def estimate_performance(
         return p if prior is None else shift_probabilities(p, prior.factors)
 
     p = for_prior(unshifted)
-    predictions = _decide(p, np.asarray(model.classes_), threshold, positive, costs)
+    predictions = _decide(p, np.unique(model.classes_), threshold, positive, costs)
     names = tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
     expected = predictions.expected(for_prior(recalibrate(recalibration.theta)))
     estimate = np.array([expected[name] for name in names])
@@ -301,10 +301,7 @@ def _predicted_probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
         return predict_rows(replace(fitted, shift=None), X, bounds=False).p, fitted.shift
     if isinstance(model, Calibrator):
         return model._predict_proba(model._check_new(X)), model.shift_
-    p, k = check_scores(model.predict_proba(X), "what predict_proba returns"), len(model.classes_)
-    if p.shape[1:] != (k,):
-        raise InputError(f"predict_proba must return {k} columns, got shape {p.shape}")
-    return p, None
+    return class_probabilities(model, X)[0], None
 
 
 def _reference_examples(model: Any, reference: Any) -> Examples:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vennforest._class_columns import class_probabilities
 from vennforest._validation import FloatArray
 from vennforest.metrics import ReliabilityCurve, reliability_curve
 from vennforest.plots._style import (
@@ -123,8 +124,8 @@ class ReliabilityDisplay:
         models = estimator
         if not isinstance(estimator, Mapping):
             models = {name or type(estimator).__name__: estimator}
-        p = {key: model.predict_proba(X) for key, model in models.items()}
-        classes = next(iter(models.values())).classes_
+        p = {key: class_probabilities(model, X)[0] for key, model in models.items()}
+        classes = np.unique(next(iter(models.values())).classes_)
         return cls.from_predictions(y, p, **{"classes": classes, **options})
 
     def plot(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
 from vennforest._validation import InputError, encode_labels
 from vennforest.classifier import CalibratedClassifier
@@ -51,14 +52,16 @@ def check(
     y : array-like of shape (n,)
         Observed labels.
     p : array-like, Multiprobability, dict of str to such, or fitted classifier
-        Probabilities in [0, 1] of the positive class, shape (n,), or of every class in sorted
-        order, shape (n, k); a ``Multiprobability``, whose probabilities are its ``merge("log")``;
-        a pair of both; or a dict of these by name of the model. For a fitted classifier, its
-        probabilities, bounds and confidence intervals for the rows of ``X`` are evaluated.
+        Probabilities in [0, 1] of the positive class, shape (n,), or of every class, shape (n, k),
+        in the order of ``classes``, by default the sorted one; a ``Multiprobability``, whose
+        probabilities are its ``merge("log")``; a pair of both; or a dict of these by name of the
+        model. For a fitted classifier, its probabilities, bounds and confidence intervals for the
+        rows of ``X`` are evaluated.
     X : data frame or array of shape (n, d), optional
         Rows for the classifier, which must not have been trained on them.
     classes : array-like of shape (k,), optional
-        All classes, if some may be missing from ``y``.
+        All classes in the order of the columns of ``p``, if it is not the sorted one or some may
+        be missing from ``y``.
     groups : array-like of shape (n,), optional
         Rows of one group count as one observation in intervals and tests.
     positive : label, optional
@@ -86,7 +89,8 @@ def check(
     'clinic'
     """
     remarks, is_model = list(notes), hasattr(p, "predict_proba")
-    codes, labels = encode_labels(y, p.classes_ if is_model else classes)
+    named = p.classes_ if is_model else classes
+    codes, labels = encode_labels(y, named)
     if len(np.unique(codes)) < 2:
         raise InputError("y must contain at least two classes, got one")
     settings = {}
@@ -97,7 +101,7 @@ def check(
         if (prior := class_shares_of(p)) is not None:
             settings["prior"] = dict(zip(labels, prior.tolist(), strict=True))
     else:
-        estimates = _of_arrays(p, labels, len(codes), positive)
+        estimates = _of_arrays(p, labels, len(codes), positive, named)
         names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
         origin = Origin(kind="given", target=target, noun="model", names=names)
@@ -113,14 +117,19 @@ def check(
     return evaluation if origin.trained_on_rows else with_updates(evaluation, updates)
 
 
-def _of_arrays(p: Any, labels: NDArray[Any], n: int, positive: Any) -> dict[str, MethodEstimates]:
-    """Return the estimates of each model, given as ``p`` of `check`, for n rows."""
+def _of_arrays(
+    p: Any, labels: NDArray[Any], n: int, positive: Any, named: ArrayLike | None
+) -> dict[str, MethodEstimates]:
+    """Return the estimates of each model, given as ``p`` of `check`, for n rows.
+
+    ``named`` are the classes in the order of the columns, see `in_class_order`.
+    """
     by_model = p if isinstance(p, Mapping) else {UNNAMED_PREDICTIONS: p}
     if not by_model:
         raise InputError("p must be of at least one model, got none")
     names = {key: f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key) for key in by_model}
     return {
-        names[key]: _estimates(names[key], values, labels, n, positive)
+        names[key]: _estimates(names[key], values, labels, n, positive, named)
         for key, values in by_model.items()
     }
 
@@ -142,7 +151,12 @@ def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origi
 
 
 def _estimates(
-    name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
+    name: str,
+    values: Any,
+    labels: NDArray[Any],
+    n: int,
+    positive: Any,
+    named: ArrayLike | None,
 ) -> MethodEstimates:
     """Return the estimates of one model, (n, k)."""
     bounds = None
@@ -155,7 +169,7 @@ def _estimates(
             f"p of {name!r} must be of {n} rows and of the classes {shown(labels.tolist())}"
         )
     try:
-        p = check_probabilities(values, labels)
+        p = check_probabilities(values, labels, named)
     except ValueError as error:
         raise InputError(f"p of {name!r}: {error}") from error
     if len(p) != n:
@@ -174,7 +188,7 @@ def _estimates(
 
 def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
     """Return the estimates of a fitted classifier, and of its raw model if there is only one."""
-    p = model.predict_proba(X)
+    p = class_probabilities(model, X)[0]
     bounds = confidence = None
     if hasattr(model, "predict_multiprobability"):
         bounds = model.predict_multiprobability(X).widen(p)
@@ -187,5 +201,5 @@ def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
     if len(fitted) == 1 and model._state.shift is None:  # the raw model is for the old shares
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            estimates = {RAW: MethodEstimates(fitted[0].predict_proba(X)), **estimates}
+            estimates = {RAW: MethodEstimates(class_probabilities(fitted[0], X)[0]), **estimates}
     return estimates

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from vennforest._class_columns import class_probabilities
 from vennforest._messages import as_sentence
 from vennforest._validation import FloatArray, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
@@ -172,7 +173,7 @@ def _predicted(
 ) -> dict[str, MethodEstimates]:
     """Return the estimates of every method from one fitted model, which scores the rows once."""
     state = model._state
-    raw: FloatArray = np.mean([e.predict_proba(X) for e in model.estimators_], axis=0)
+    raw: FloatArray = np.mean([class_probabilities(e, X)[0] for e in model.estimators_], axis=0)
     estimates = {RAW: MethodEstimates(raw)}
     scored, codes = scores_of_rows(state, X, score_all=True), group_codes_of(state, X)
     # Intervals depend on the scores alone: each method's are widened by its own probabilities.

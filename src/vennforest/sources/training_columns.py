@@ -20,14 +20,14 @@ MAX_CATEGORIES = 1_000
 """Distinct values up to which text is compared with those of training."""
 
 MIN_RATIO_OF_MISSING, MIN_SHARE_MISSING = 20, 0.01
-MIN_SHARE_CHANGED = 0.5
-"""Share of cells outside the range, or unknown, from which on a column has changed."""
+MIN_SHARE_DIFFERENT = 0.5
+"""Share of cells outside the range, or unknown, from which on a column differs."""
 
 MAX_CHANCE = 1e-3
 """Probability of a finding in an unchanged table, for all columns together."""
 
 
-class ColumnChange(NamedTuple):
+class ColumnDifference(NamedTuple):
     """A column of new rows that differs from training; ``kind`` says in which way."""
 
     name: str
@@ -75,8 +75,9 @@ class TrainingColumns:
             categories.append(distinct)
             ranges.append((low, high))
             counts.append((n_missing, n_outside, n_single, n_frequent))
-        low, high = np.reshape(ranges, (-1, 2)).T
-        return cls(names, n_rows, low, high, categories, np.reshape(counts, (-1, 4)).astype(int))
+        lows, highs = np.array(ranges, dtype=np.float64).reshape(-1, 2).T.copy()
+        cells = np.array(counts, dtype=np.int64).reshape(-1, 4)
+        return cls(names, n_rows, lows, highs, categories, cells)
 
     def _check_state(self) -> None:
         d = len(self.names)
@@ -120,16 +121,16 @@ class NewColumns:
             if len(self._values[j]) < 2:
                 self._values[j] |= distinct
 
-    def changes(self) -> Iterator[ColumnChange]:
-        """Yield one change for each column that differs from training by more than chance."""
+    def differences(self) -> Iterator[ColumnDifference]:
+        """Yield one difference for each column that differs from training by more than chance."""
         if self._n_rows < MIN_COMPARED_ROWS:
             return
         for name, j in self._index.items():
-            if (change := self._change(j)) is not None:
-                yield ColumnChange(name, *change)
+            if (difference := self._difference(j)) is not None:
+                yield ColumnDifference(name, *difference)
 
-    def _change(self, j: int) -> tuple[str, str] | None:
-        """Return kind and message for the change of a column, None without one."""
+    def _difference(self, j: int) -> tuple[str, str] | None:
+        """Return kind and message for the difference of a column, None without one."""
         training, (n_missing, n_other, n_present) = self._training, self._counts[j].tolist()
         missing, outside, single, frequent = training.counts[j].tolist()
         n, name = training.n_rows, training.names[j]
@@ -146,7 +147,7 @@ class NewColumns:
         if n_present < MIN_COMPARED_ROWS or not present:
             return None
         categories, low, high = self._categories[j], training.low[j], training.high[j]
-        is_other = n_other > MIN_SHARE_CHANGED * n_present
+        is_other = n_other > MIN_SHARE_DIFFERENT * n_present
         if is_other and np.isfinite(low) and self._exceeds(n_other, n_present, outside, present):
             return "range", (
                 f"column {name!r} is outside of {plain_number(low, 4)} to {plain_number(high, 4)}, "
@@ -179,20 +180,20 @@ class NewColumns:
 
 
 def columns_of_frame(X: Any) -> list[tuple[str, NDArray[Any]]]:
-    """Return the columns of a data frame as arrays by name; [] for arrays without names."""
-    if not is_frame(X):
-        return []
-    columns = ((str(name), np.asarray(X[name])) for name in X.columns)
+    """Return the columns of a frame or Arrow table as arrays by name; [] for arrays."""
+    if hasattr(X, "column_names"):  # of Arrow
+        return list(zip(X.column_names, map(np.asarray, X.columns), strict=True))
+    columns = ((str(name), np.asarray(X[name])) for name in (X.columns if is_frame(X) else ()))
     return [(name, cells) for name, cells in columns if cells.ndim == 1]
 
 
-def changes_of(training: TrainingColumns | None, X: Any) -> list[ColumnChange]:
+def differences_of(training: TrainingColumns | None, X: Any) -> list[ColumnDifference]:
     """Return the columns of a data frame that differ from training; none of few rows."""
-    if training is None or not is_frame(X) or len(X) < MIN_COMPARED_ROWS:
+    if training is None or len(X) < MIN_COMPARED_ROWS:
         return []
     new = NewColumns(training)
     new.add(columns_of_frame(X), len(X))
-    return list(new.changes())
+    return list(new.differences())
 
 
 def _present(cells: NDArray[Any]) -> tuple[NDArray[Any], int]:

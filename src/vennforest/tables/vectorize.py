@@ -14,10 +14,9 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import listed, needed, warn
+from vennforest._messages import needed
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
-from vennforest.tables.screening import MIN_SCREENED_ROWS
 
 Encoding = Literal["number", "category", "text", "date", "empty"]
 """Encodings of a column."""
@@ -171,8 +170,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # categories that are not in training
                 encoded = self.one_hot_.transform(_categories(X, categories))
-            if len(X) >= MIN_SCREENED_ROWS:
-                _warn_of_unseen(X[categories], self.one_hot_.categories_)
             table[:, np.isin(sources, categories)] = encoded
         for name, encoder in self.encoders_.items():
             table[:, sources == name] = encoder.transform(_for_skrub(X[name])).to_numpy(np.float32)
@@ -203,17 +200,6 @@ def _vector_encoding(column: pd.Series[Any]) -> Encoding:
     if column.dtype.kind in "fM":
         return "number" if column.dtype.kind == "f" else "date"
     return "category" if column.nunique() < MIN_VALUES_OF_TEXT else "text"
-
-
-def _warn_of_unseen(X: pd.DataFrame, categories: list[NDArray[Any]]) -> None:
-    """Warn of columns of categories none of which was seen in training."""
-    for name, trained in zip(X, categories, strict=True):
-        cells = X[name].dropna()
-        if len(cells) >= MIN_SCREENED_ROWS and not cells.isin(trained).any():
-            warn(
-                f"column {name!r} has only values that training did not have ({listed(trained, 4)})"
-                ": it says nothing about these rows, and may be written in another way"
-            )
 
 
 def _categories(X: pd.DataFrame, names: list[str]) -> NDArray[Any]:

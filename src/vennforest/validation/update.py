@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from vennforest._class_columns import class_probabilities
 from vennforest._messages import needed
 from vennforest._validation import (
     FloatArray,
@@ -179,7 +180,7 @@ def update(
     if hasattr(p, "predict_proba"):
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
-        prior, labels, p = class_shares_of(p), p.classes_, p.predict_proba(X)
+        (p, labels), prior = class_probabilities(p, X), class_shares_of(p)
     check_order(p if X is None else X, y=y, groups=groups)
     codes, labels = encode_labels(y, labels)
     rows = UpdateRows(labels, check_probabilities(p, labels), codes, groups, prior, new_map)
