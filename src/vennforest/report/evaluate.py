@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
@@ -26,7 +25,7 @@ from vennforest.report.sections import sites_section
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
 from vennforest.report.words import Origin
-from vennforest.tables import TableEncoder, table_pipeline
+from vennforest.tables import table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 from vennforest.validation.grades import MISSING, grade_names
@@ -159,7 +158,7 @@ def evaluate(
         design = replace(design, kind="time", values=times(time, "time"))
     if names is not None:
         design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
-    predictions, fitted = cross_validate(
+    predictions, fitted, encodings = cross_validate(
         model,
         [m for m in METHODS if methods is None or m in methods or m == RAW],
         X,
@@ -185,7 +184,9 @@ def evaluate(
         "n_folds": predictions.n_folds,
         "n_trees": n_trees,
         "n_columns": int(X.shape[1]),
-        **_settings_of(fitted),
+        "columns": encodings,
+        "calibrate_on": fitted.calibrate_on_,
+        "calibrate_on_reason": fitted.calibrate_on_reason_,
     }
     n = X.shape[0]
     evaluation = assemble(
@@ -197,17 +198,6 @@ def evaluate(
     if names is not None:
         sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))
     return evaluation.with_sections(sections)
-
-
-def _settings_of(fitted: CalibratedClassifier) -> dict[str, Any]:
-    """Return the settings of the report that a model chose: columns, and scores to calibrate on."""
-    first_model = fitted.estimators_[0]
-    encoder = first_model[0] if isinstance(first_model, Pipeline) else None
-    return {
-        "columns": dict(encoder.encodings_) if isinstance(encoder, TableEncoder) else {},
-        "calibrate_on": fitted.calibrate_on_,
-        "calibrate_on_reason": fitted.calibrate_on_reason_,
-    }
 
 
 def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:
