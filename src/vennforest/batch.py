@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from vennforest.sources.training_columns import (
 )
 from vennforest.tables.cells import as_floats, refuse_cell, row_name
 from vennforest.tables.columns import TableColumns, unknown_names
-from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.files import TableFile, find_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -151,8 +152,7 @@ class BatchPredictor:
         training = calibrated_on if self._scores else model._state.columns
         self._new = None if training is None else NewColumns(training)
         self.kinds, self._of_label = kinds_of(model, answers), of_label
-        for name in [*self.columns, *self.carried]:
-            find_name(schema.names, name, where=" in the table")
+        find_names(schema.names, [*self.columns, *self.carried], " in the table")
         carried_types = [(name, schema.field(name).type) for name in self.carried]
         self.schema = output_schema(carried_types, model.classes_, self.kinds, level, of_label)
 
@@ -190,8 +190,7 @@ class BatchPredictor:
         """
         n_rows = 0
         for batch in batches:
-            for name in [*self.columns, *self.carried]:
-                find_name(batch.schema.names, name, where=f" in {where}")
+            find_names(batch.schema.names, [*self.columns, *self.carried], f" in {where}")
             for start in range(0, batch.num_rows, self.rows_at_once):
                 part = batch.slice(start, self.rows_at_once)
                 features = {name: part.column(name) for name in self.columns}
@@ -310,9 +309,9 @@ def output_schema(
     prefixes = [name for kind in kinds for name in names_of(kind, level)]
     numbers = ["probability" if name == "p" else name for name in prefixes if of_label]
     numbers += [f"{name}({label})" for label in classes.tolist() for name in prefixes]
-    names = [name for name, _ in carried]
-    for name in names:
-        if name in ("label", *numbers) or names.count(name) > 1:
+    names = Counter(["label", *numbers, *(name for name, _ in carried)])
+    for name, _ in carried:
+        if names[name] > 1:
             raise InputError(
                 f"carried must name columns apart from those of the output, got {name!r}: "
                 "rename it, or name the columns to copy"

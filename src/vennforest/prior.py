@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -164,12 +164,15 @@ class ShiftedPrior:
     """The new shares, (k,), with sum 1."""
     factors: FloatArray
     """The new shares divided by those of the calibrators, (k,), scaled to a maximum of 1."""
+    is_counted: bool = False
+    """Whether those of the calibrators are the shares of the calibration examples."""
 
     def _check_state(self) -> None:
         """Raise a ValueError for shares or factors, read from a file, that are out of range."""
         check_array(self.shares, "shares", (None,), low=0, high=1)
         check_array(self.factors, "factors", (len(self.shares),), low=0, high=1)
         require(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
+        require(isinstance(self.is_counted, bool), "is_counted must be True or False")
         require((self.shares > 0).all() and (self.factors > 0).all(), "shares must be above 0")
 
     @classmethod
@@ -198,7 +201,13 @@ class ShiftedPrior:
         factors = new_shares / present
         if before is not None:
             factors = before.factors * factors
-        return cls(new_shares, factors / factors.max())
+        is_counted = instead_of is None and (before is None or before.is_counted)
+        return cls(new_shares, factors / factors.max(), is_counted)
+
+    def from_shares(self, present: FloatArray) -> ShiftedPrior:
+        """Return the shift from other shares (k,) to the same ones."""
+        factors = self.shares / np.maximum(present, SMALLEST_GIVEN_SHARE)
+        return replace(self, factors=factors / factors.max())
 
     @classmethod
     def of_means(

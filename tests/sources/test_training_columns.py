@@ -105,6 +105,7 @@ def test_unchanged_samples_are_seldom_warned_of():
     """Of 500 random samples of 20 to 1,000 rows, at most 1 in 100 has a difference."""
     rng, n_warned, n_samples = np.random.default_rng(3), 0, 0
     paths = sorted(Path(os.environ["VENNFOREST_DATA"]).glob("*.csv.gz"))
+    paths = [path for path in paths if path.stat().st_size < 30_000]  # others take long
     for path in paths:
         X = read_table(path)
         X = TableColumns().fit_transform(X.iloc[rng.permutation(len(X))[:5_000]])

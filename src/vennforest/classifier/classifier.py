@@ -600,7 +600,8 @@ def blend_classifiers(
     first = next(iter(models.values()))
     state = first._state
     codes = np.searchsorted(state.classes, y).astype(np.intp)
-    data = TrainingData(X, codes, state.classes)
+    groups = {} if state.row_groups is None else {"groups": state.row_groups}
+    data = TrainingData(X, codes, state.classes, split_params=groups)
     fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
     blend: CalibratedClassifier = clone(first)
     return blend._calibrate(replace(state, folds=[fold]))

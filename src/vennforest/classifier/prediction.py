@@ -101,9 +101,7 @@ class FittedClassifier:
         """The class frequencies (k,) that probabilities are for."""
         if self.shift is not None:
             return self.shift.shares
-        examples = CalibrationExamples.of(self.folds)
-        totals = np.bincount(examples.codes, examples.weight, len(self.classes))
-        return np.asarray(totals / totals.sum())
+        return CalibrationExamples.of(self.folds).class_shares(len(self.classes))
 
     def column_differences(self, X: Any) -> list[ColumnDifference]:
         """Return the columns of a data frame, as the models read it, that differ from training."""

@@ -7,21 +7,20 @@ from dataclasses import replace
 import numpy as np
 
 from vennforest.calibrators.bounded import has_bounds
-from vennforest.classifier.fitting import draw_parts, fit_calibrators
+from vennforest.classifier.blend import BlendedModel
+from vennforest.classifier.fitting import fit_calibrators, parts_of_rows
 from vennforest.classifier.prediction import FittedClassifier, Prediction, RowScores, predict_scores
 from vennforest.groups import codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import CalibrationExamples
 
-N_REFITS = 5
-"""Parts of the training rows, each of which calibrators are fitted again without."""
-
 
 def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
 
-    Calibrators are fitted again without each of five parts of the rows, and calibrate the rows of
-    that part at their calibration scores. NaN for rows that calibrate nothing.
+    Calibrators, and the maps and weights of a blend, are fitted again without each of five parts of
+    the rows, and calibrate the rows of that part at their calibration scores. NaN for rows that
+    calibrate nothing.
     """
     if fitted.calibrate_on == "training":
         raise AttributeError(
@@ -33,9 +32,7 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         raise AttributeError(
             "calibrate_on must be a source that says which rows calibrate (Fold.rows), got another"
         )
-    # Groups stay whole, and the part of a row depends on no label.
-    units = all_rows if fitted.row_groups is None else fitted.row_groups[all_rows]
-    part_of_example = draw_parts(units, N_REFITS)
+    part_of_example = parts_of_rows(all_rows, fitted.row_groups)
     parts = np.split(part_of_example, np.cumsum([len(fold.codes) for fold in examples])[:-1])
     total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
     count = np.zeros(fitted.n_rows)
@@ -43,15 +40,21 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         remaining = [fold.select(of != part) for fold, of in zip(examples, parts, strict=True)]
         if not all(len(fold.codes) for fold in remaining):
             continue
+        if isinstance(blend := fitted.folds[0].model, BlendedModel):
+            # Scores of other parts are by blends that have seen this one.
+            scores = blend.held_out_scores(part_of_example, part)
+            remaining = [replace(remaining[0], scores=scores)]
         refitted = fit_calibrators(
             fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
         )
+        if fitted.shift is not None and fitted.shift.is_counted:
+            counted = CalibrationExamples.of(remaining).class_shares(len(fitted.classes))
+            refitted = replace(refitted, shift=fitted.shift.from_shares(counted))
         for fold, of, per_group in zip(examples, parts, refitted.fold_calibrators, strict=True):
             some = fold.select(of == part)
-            scores = RowScores(some.scores, None, some.scores)
             bounds, p = predict_scores(
                 replace(refitted, folds=fitted.folds[:1], fold_calibrators=[per_group]),
-                [scores],
+                [RowScores(some.scores, None, some.scores)],
                 codes_of(some.rows, fitted.group_codes),
             )
             values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]

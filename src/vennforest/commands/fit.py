@@ -20,7 +20,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import record_of, split_table
-from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
+from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import table_estimator
 from vennforest.report.splits import group_codes
@@ -80,7 +80,7 @@ def run_fit(options: Fit) -> None:
 def _labelled_table(options: Fit) -> tuple[LabelledTable, IntArray | None]:
     """Return the table, and the code of each row's group, if there are groups."""
     types = {} if options.types is None else read_types(options.types)
-    as_text, missing = [*texts_of(types), options.target], names_in(options.missing)
+    as_text, missing = [*texts_of(types), options.target], options.missing or ()
     file = TableFile(options.data, options.form)
     frame, name = file.read(as_text, missing), options.data.name
     groups = [options.groups]
@@ -96,7 +96,7 @@ def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> Calibra
         options.seed,
         options.jobs,
         types=table.types or None,
-        missing=names_in(options.missing) or None,
+        missing=options.missing,
     )
     model = CalibratedClassifier(
         estimator,

@@ -15,12 +15,12 @@ import pandas as pd
 import typer
 from pandas.api.types import infer_dtype
 
-from vennforest._files import Input, marked, shown_path, url_of, write_text
+from vennforest._files import Input, is_standard, marked, shown_path, write_text
 from vennforest._messages import listed
 from vennforest._program import __version__
 from vennforest._validation import InputError
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
-from vennforest.commands.terminal import names_in, print_json, say
+from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
 from vennforest.report.words import line_findings
 from vennforest.sources.training_columns import ColumnDifference
@@ -108,17 +108,17 @@ def common_arguments(
     }
 
 
-def shares_in(text: str | None, name: str) -> list[float] | None:
-    """Return the numbers in the text of an option, such as ``.02,.05``; None without."""
+def shares_in(texts: list[str] | None, name: str) -> list[float] | None:
+    """Return the numbers in the texts of an option, such as ``.02``; None without."""
     try:
-        return None if text is None else [float(part) for part in names_in(text)]
+        return None if texts is None else list(map(float, texts))
     except ValueError:
-        raise InputError(f"--{name} must be like .02,.05, got {text!r}") from None
+        raise InputError(f"--{name} must be like .02,.05, got {','.join(texts or ())}") from None
 
 
 def axes_in(text: str | None) -> tuple[float, float] | None:
     """Return the ends of axes in text such as ``0,.2``; None without."""
-    ends = shares_in(text, "figure-axes")
+    ends = shares_in(None if text is None else text.split(","), "figure-axes")
     if ends is None or (len(ends) == 2 and 0 <= ends[0] < ends[1] <= 1):
         return None if ends is None else (ends[0], ends[1])
     raise InputError(f"--figure-axes must be two ends from 0 to 1, such as 0,.2, got {text!r}")
@@ -144,7 +144,7 @@ def check_page_options(options: Report | Check) -> list[str]:
     for name, value in look.items():
         if value is not None and options.figures is None:
             raise InputError(f"--figure-{name} must be used with --figures, got none")
-    names = names_in(options.fail_on)
+    names = options.fail_on or []
     allowed = ["miscalibrated", "oe"]
     allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
     allowed += ["columns"] if isinstance(options, Check) and options.data is not None else []
@@ -216,7 +216,7 @@ def typed_command() -> str:
     words = []
     for word in sys.argv[1:]:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        words.append(option + equals + (shown_path(value) if url_of(value) else value))
+        words.append(option + equals + (value if is_standard(value) else shown_path(value)))
     return shlex.join(["vennforest", *words])
 
 
@@ -241,7 +241,8 @@ def write_page(
         look: Any = {"limits": axes_in(options.figure_axes)}
         evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width), **look)
     if options.text is not None:
-        write_text(options.text, evaluation.to_text())
+        # Names in the data may look like tags, which Markdown leaves to browsers.
+        write_text(options.text, re.sub(r"<(?=[A-Za-z/!?])", "&lt;", evaluation.to_text()))
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ def write_predictions(
     options: Predict | Apply, model: Any, table: TableFile, **arguments: Any
 ) -> None:
     """Write a table's predictions; ``arguments`` are passed to `BatchPredictor`."""
-    if options.fail_on is not None:
-        check_option(options.fail_on, ("columns",), "--fail-on")
+    for failure in options.fail_on or ():
+        check_option(failure, ("columns",), "--fail-on")
     start, n_rows, n_empty = time.perf_counter(), 0, 0
     if means := numbers_of_labels(model, options.mean, "--mean", "MEAN"):
         model = _with_means(model, means, table, arguments)
@@ -109,6 +109,9 @@ def output_table(
         return table_as_text(table, escape_formulas) if file_format == "csv" else table
 
     schema = convert(schema.empty_table()).schema
-    target = nullcontext(sys.stdout.buffer) if is_standard(output) else written_whole(output)
-    with target as part, table_writer(part, file_format, schema) as writer:
+    with ExitStack() as stack:
+        file: Any = sys.stdout.buffer
+        if not is_standard(output):  # pyarrow takes no path with bytes that are not UTF-8
+            file = stack.enter_context(stack.enter_context(written_whole(output)).open("wb"))
+        writer = stack.enter_context(table_writer(file, file_format, schema))
         yield lambda table: writer.write_table(convert(table))

@@ -23,7 +23,7 @@ from vennforest.commands.pages import (
     write_page,
 )
 from vennforest.commands.predict import output_table
-from vennforest.commands.terminal import names_in, progress_bar, say
+from vennforest.commands.terminal import progress_bar, say
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.estimators import BLENDED
 from vennforest.report.splits import times
@@ -62,7 +62,7 @@ def run_report(options: Report) -> None:
             table.X,
             table.y,
             estimator=options.estimator,
-            methods=names_in(options.methods) or None,
+            methods=options.methods,
             compare=OTHER_ESTIMATORS if options.estimator is None else (),
             n_folds=options.folds,
             n_trees=options.trees,
@@ -71,7 +71,7 @@ def run_report(options: Report) -> None:
             time=None if options.time is None else times(values[options.time], options.time),
             site=None if site is None else values[site],
             types=table.types or None,
-            missing=names_in(options.missing) or None,
+            missing=options.missing,
             suspects={name: table.suspects[name] for name in table.suspects if name not in keep},
             progress=progress,
             **common_arguments(options, table, values),
@@ -94,7 +94,7 @@ def _table_or_example(
         frame, usual_target = load_example(str(options.example))
         name = f"{options.example} (shipped with scikit-learn)"
         return frame, name, options.target or usual_target
-    as_text, missing = [*as_text, options.target or ""], names_in(options.missing)
+    as_text, missing = [*as_text, options.target or ""], options.missing or ()
     frame = file.read(as_text, missing)
     options.row_counts[options.data] = len(frame)
     if options.target is None:

@@ -28,7 +28,7 @@ from vennforest.commands.models import (
 )
 from vennforest.commands.options import Watch
 from vennforest.commands.pages import dividing_columns, inputs_of, typed_command
-from vennforest.commands.terminal import names_in, print_json, progress_bar, say, show
+from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.monitoring.stream import times_as_numbers
@@ -42,7 +42,7 @@ from vennforest.tables.files import find_name
 
 def run_watch(options: Watch) -> None:
     """Monitor new rows, print the verdict, and write the page and the monitor."""
-    failures = names_in(options.fail_on)
+    failures = options.fail_on or []
     for failure in failures:
         check_option(failure, ("alarm", "columns"), "--fail-on")
     model, header = _read_model(options)

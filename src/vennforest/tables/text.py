@@ -70,35 +70,44 @@ class TableFormat:
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal must be . or , got {self.decimal!r}")
         if self.delimiter is not None:
-            sign = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
-            if len(sign.encode()) != 1 or sign in '"\r\n':
-                raise InputError(f"delimiter must be one sign or tab, got {self.delimiter!r}")
-            object.__setattr__(self, "delimiter", sign)
+            object.__setattr__(self, "delimiter", one_sign(self.delimiter))
         try:
-            codecs.lookup(self.encoding or "utf-8")
-        except LookupError:
+            io.TextIOWrapper(io.BytesIO(), self.encoding)  # base64 and others are of bytes
+        except (LookupError, ValueError):
             raise InputError(
                 f"encoding must be one that Python has, such as utf-8 or cp1252, got "
                 f"{self.encoding!r}"
             ) from None
 
 
+def one_sign(text: str) -> str:
+    """Return a delimiter, a tab for ``"tab"``; raise an error for other than one sign."""
+    sign = "\t" if text in ("tab", "\\t") else text
+    if len(sign.encode(errors="surrogatepass")) != 1 or sign in '"\r\n':
+        raise InputError(f"delimiter must be one sign or tab, got {text!r}")
+    return sign
+
+
 class TextTable:
-    """A CSV or TSV file; all cells are text, unchanged."""
+    """A CSV or TSV file; all cells are text, unchanged.
+
+    An empty line is a row with an empty cell, but for those at the end, and before a header.
+    """
 
     n_rows = None
 
     def __init__(self, path: Path, form: TableFormat) -> None:
         self._path, self._has_header = path, form.has_header
-        self._encoding = form.encoding or _encoding(path)
-        with io.TextIOWrapper(open_bytes(path), encoding=self._encoding) as file:
-            first_line = file.readline().removeprefix("\ufeff")
+        self._encoding, may_be_open = _scan(path, form.encoding)
+        first_line = re.split(rb"[\r\n]", next(self._blocks()), maxsplit=1)[0].decode()
         sign = SEPARATOR.fullmatch(first_line)
         self._n_skipped = 0 if sign is None else 1
         outside_quotes = re.sub(r'"[^"]*"', "", first_line)
         self._delimiter = form.delimiter or (
-            max(DELIMITERS, key=outside_quotes.count) if sign is None else sign[1]
+            max(DELIMITERS, key=outside_quotes.count) if sign is None else one_sign(sign[1])
         )
+        if may_be_open:
+            self._refuse_open_quote()
         self._header = self._reader({}).schema.names
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(self._header)]
         names = names if form.has_header else numbered_names(len(names))
@@ -125,16 +134,38 @@ class TextTable:
             arrays = [batch.column(i) for i in indices]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield the text in UTF-8 without the empty lines at its end, and before a header."""
+        decoder, line_ends, is_first = codecs.getincrementaldecoder(self._encoding)(), b"", True
+        with open_bytes(self._path) as file:
+            while block := file.read(BLOCK_BYTES):
+                if self._encoding != "utf-8":
+                    block = decoder.decode(block).encode()
+                if is_first:
+                    block = block.removeprefix(codecs.BOM_UTF8)
+                    block = block.lstrip(b"\r\n") if self._has_header else block
+                block = line_ends + block
+                text = block.rstrip(b"\r\n")
+                line_ends = block[len(text) :]
+                if len(line_ends) > BLOCK_BYTES:
+                    raise InputError(f"{self._path} is not a table: it has empty lines alone")
+                if text:
+                    is_first = False
+                    yield text
+        decoder.decode(b"", final=True)
+        yield b"\n"
+
     def _reader(self, types: dict[str, pa.DataType]) -> Any:
         return arrow_csv.open_csv(
-            open_bytes(self._path),
+            io.BufferedReader(_Blocks(self._blocks()), BLOCK_BYTES),
             arrow_csv.ReadOptions(
-                encoding=self._encoding,
                 block_size=BLOCK_BYTES,
                 skip_rows=self._n_skipped,
                 autogenerate_column_names=not self._has_header,
             ),
-            arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            arrow_csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=True, ignore_empty_lines=False
+            ),
             arrow_csv.ConvertOptions(
                 column_types=types,
                 null_values=[""],
@@ -142,6 +173,41 @@ class TextTable:
                 quoted_strings_can_be_null=False,
             ),
         )
+
+    def _refuse_open_quote(self) -> None:
+        """Raise an error for an unclosed quote: pyarrow would read all rows after it as a cell."""
+        limit = csv.field_size_limit(BLOCK_BYTES)
+        try:
+            with io.TextIOWrapper(
+                io.BufferedReader(_Blocks(self._blocks())), "utf-8", newline=""
+            ) as file:
+                for _ in csv.reader(file, delimiter=self._delimiter, strict=True):
+                    pass
+        except csv.Error as error:
+            if re.search("unexpected end|field limit", str(error)):
+                raise InputError(
+                    f"{self._path} is not a table: a quotation mark is never closed"
+                ) from None
+        finally:
+            csv.field_size_limit(limit)
+
+
+class _Blocks(io.RawIOBase):
+    """A stream of blocks of bytes."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._block = blocks, memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as the block reaches; return the number of bytes."""
+        self._block = self._block or memoryview(next(self._blocks, b""))
+        n = min(len(buffer), len(self._block))
+        buffer[:n], self._block = self._block[:n], self._block[n:]
+        return n
 
 
 def numbered_names(n: int) -> list[str]:
@@ -179,39 +245,28 @@ def with_decimal_point(cells: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(cells, DECIMAL_COMMA, r"\1.\2")
 
 
-def _encoding(path: Path) -> str:
-    """Return the encoding of a file, UTF-16, UTF-8 or else cp1252; the whole file is read."""
-    encoding, n_quotes = "utf-8", 0
-    decoder = codecs.getincrementaldecoder("utf-8")()
+def _scan(path: Path, encoding: str | None) -> tuple[str, bool]:
+    """Return the encoding of a file, and whether a quotation mark may be open at its end.
+
+    The encoding is the requested one, else UTF-16, UTF-8 or cp1252; the whole file is read.
+    """
+    decoder, n_quotes, is_utf8 = codecs.getincrementaldecoder("utf-8")(), 0, encoding is None
     with open_bytes(path) as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "utf-16"
+        if is_utf8 and file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16", True
     with open_bytes(path) as file:
         while part := file.read(BLOCK_BYTES):
-            if b"\x00" in part:
+            if (encoding is None and b"\x00" in part) or (
+                len(part) >= BLOCK_BYTES and not re.search(rb"[\r\n]", part)
+            ):
                 raise InputError(
                     f"{path} is not a table: write it as CSV in UTF-8, Parquet, Arrow or Excel, "
                     "or name the encoding of a CSV"
                 )
             n_quotes += part.count(b'"')
             try:
-                if encoding == "utf-8":
-                    decoder.decode(part)
+                is_utf8 = is_utf8 and decoder.decode(part) is not None
             except UnicodeDecodeError:
-                encoding = "cp1252"
-    if n_quotes % 2:
-        _refuse_open_quote(path, encoding)
-    return encoding
-
-
-def _refuse_open_quote(path: Path, encoding: str) -> None:
-    """Raise an error for an unclosed quote: pyarrow would read all rows after it as one cell."""
-    with io.TextIOWrapper(open_bytes(path), encoding, "replace", newline="") as file:
-        try:
-            for _ in csv.reader(file, strict=True):
-                pass
-        except csv.Error as error:
-            if "unexpected end" in str(error):
-                raise InputError(
-                    f"{path} is not a table: a quotation mark is never closed"
-                ) from None
+                is_utf8 = False
+    is_wide = encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+    return encoding or ("utf-8" if is_utf8 else "cp1252"), is_wide or n_quotes % 2 == 1
