@@ -74,6 +74,14 @@ def test_a_type_is_the_same_in_every_library_and_as_text(cells):
         pd.testing.assert_frame_equal(columns.transform(table), expected)
 
 
+def test_times_of_day_are_the_same_with_and_without_zeros_at_the_end():
+    cells = ["10:30:00.000000000", "10:30:00", "10:30:00.500000", "10:30:00.5", "10:30:01", "10:00"]
+    read = CellColumn(pd.Series(cells), "t").read("text").tolist()
+    assert read == ["10:30:00", "10:30:00", "10:30:00.5", "10:30:00.5", "10:30:01", "10:00"]
+    typed = pyarrow.array([37_800_000, 37_800_500], pyarrow.time32("ms"))
+    assert CellColumn(typed, "t").read("text").tolist() == ["10:30:00", "10:30:00.5"]
+
+
 def test_true_and_false_among_numbers_are_1_and_0_in_every_format():
     columns = TableColumns().fit(pd.DataFrame({"c": [0.5, 1, 0]}))
     for cells in ([True, False, None], ["True", "false ", None]):

@@ -18,10 +18,12 @@ from vennforest._class_columns import (
     split_entry,
 )
 from vennforest._files import refused_as
+from vennforest._messages import warn
 from vennforest._shown import OUTPUT_KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
     check_probabilities_in,
+    column_differences,
     is_calibrator_file,
     labels_of_model,
     noted,
@@ -227,6 +229,7 @@ def _validation_sections(
         if options.reference is not None:
             _, reference_rows = read_rows(options.reference, None, options, [options.grades])
             reference = reference_rows[find_name(reference_rows.columns, options.grades)]
+            _warn_of_zeros(options.grades, grade, reference)
         sections.append(grades_section(comparison, grade, reference))
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
         classes = list(evaluation.classes.index)
@@ -242,6 +245,19 @@ def _validation_sections(
         seed = evaluation.settings["random_state"]
         sections.append(segments_section(comparison, rows[columns], seed))
     return sections
+
+
+def _warn_of_zeros(name: str, grades: Any, reference: Any) -> None:
+    """Warn of grades that differ from those of the reference by leading zeros alone."""
+    rows, earlier = ({str(grade) for grade in column.dropna()} for column in (grades, reference))
+    without_zeros = {grade.lstrip("0"): grade for grade in earlier - rows}
+    for grade in sorted(rows - earlier):
+        if (other := without_zeros.get(grade.lstrip("0"))) is not None:
+            warn(
+                f"{name!r} is {grade!r} in the rows and {other!r} in the reference, which are "
+                "different grades: write them alike in both"
+            )
+            return
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, columns: ClassColumns, n_models: int) -> Any:
@@ -288,7 +304,7 @@ def _judge_model(
         anew += options.words(FORM)
     else:
         X = rows_for(model, table.X)
-        differences = model._state.column_differences(X)
+        differences = column_differences(model, X)
         words = ["predict", *inputs, "--keep", *words, *_repeated("--trust", options.trusted)]
     words += options.words(["prior", *FORM])
     classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]

@@ -37,9 +37,9 @@ def run_fit(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
     with progress_bar("Training"):
-        table, groups = _labelled_table(options)
+        table, groups, decimal = _labelled_table(options)
         notes, y = table.notes, table.y
-        model = _fit(options, table, groups)
+        model = _fit(options, table, groups, decimal)
         columns = table_columns(model)
         assert columns is not None
         labels, counts = np.unique(y, return_counts=True)
@@ -77,18 +77,21 @@ def run_fit(options: Fit) -> None:
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _labelled_table(options: Fit) -> tuple[LabelledTable, IntArray | None]:
-    """Return the table, and the code of each row's group, if there are groups."""
+def _labelled_table(options: Fit) -> tuple[LabelledTable, IntArray | None, str | None]:
+    """Return the table, the code of each row's group, if any, and the decimal sign of its text."""
     types = {} if options.types is None else read_types(options.types)
     as_text, missing = [*texts_of(types), options.target], options.missing or ()
     file = TableFile(options.data, options.form)
     frame, name = file.read(as_text, missing), options.data.name
     groups = [options.groups]
     table, values = split_table(options, file, frame, options.target, name, types, groups)
-    return table, group_codes(values.get(options.groups or ""), len(table.y), table.notes)
+    codes = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
+    return table, codes, file.decimal if file.decimal_is_detected else None
 
 
-def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> CalibratedClassifier:
+def _fit(
+    options: Fit, table: LabelledTable, groups: IntArray | None, decimal: str | None
+) -> CalibratedClassifier:
     """Return the classifier fitted to a table; warnings become notes of the table."""
     estimator = table_estimator(
         options.estimator,
@@ -97,6 +100,7 @@ def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> Calibra
         options.jobs,
         types=table.types or None,
         missing=options.missing,
+        decimal=decimal,
     )
     model = CalibratedClassifier(
         estimator,

@@ -42,6 +42,7 @@ from vennforest.tables.cells import CellColumn
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import typed_labels
+from vennforest.tables.text import TableFormat
 from vennforest.tables.types import read_types, texts_of
 
 MAX_EXAMPLES = 4_096
@@ -94,6 +95,14 @@ def types_for(model: Any, types: Path | str | None) -> dict[str, str]:
     return {name: t for name, t in trained.items() if t.startswith("date")} | declared
 
 
+def open_table(path: Path, model: Any, form: TableFormat) -> TableFile:
+    """Open a table for a model; its text has the decimal sign of training, unless form has one."""
+    file, table = TableFile(path, form), table_columns(model)
+    if file.decimal_is_detected and table is not None and table.decimal is not None:
+        file.decimal, file.decimal_is_detected = table.decimal, False
+    return file
+
+
 def read_rows(
     path: Path,
     model: Any,
@@ -111,7 +120,7 @@ def read_rows(
         numbers = number_columns(model, table)
         texts += [name for name in table.feature_names_in_ if name not in numbers]
         markers = table.missing or []
-    file = TableFile(path, options.form)
+    file = open_table(path, model, options.form)
     frame = file.read([name for name in texts if name is not None], markers)
     options.row_counts[path] = len(frame)
     return file, frame
@@ -125,6 +134,12 @@ def noted(differences: Sequence[ColumnDifference], notes: list[str]) -> Iterator
         for difference in differences:
             warnings.filterwarnings("ignore", re.escape(difference.message), CalibrationWarning)
         yield
+
+
+def column_differences(model: Any, X: Any) -> list[ColumnDifference]:
+    """Return the columns of rows for a classifier that differ from training."""
+    is_ours = isinstance(model, CalibratedClassifier)
+    return model._state.column_differences(X) if is_ours else []
 
 
 def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:

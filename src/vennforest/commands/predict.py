@@ -17,7 +17,7 @@ from vennforest._files import is_standard, shown_path, written_whole
 from vennforest._messages import warn
 from vennforest._validation import check_option
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
-from vennforest.commands.models import numbers_of_labels, read_model, with_shares
+from vennforest.commands.models import numbers_of_labels, open_table, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.files import TableFile, output_format, table_as_text, table_writer
@@ -28,7 +28,7 @@ ROWS_PREDICTED_AT_ONCE = 20_000
 def run_predict(options: Predict) -> None:
     """Write predictions for the rows of a table, and print the number of rows."""
     model = with_shares(read_model(options.model, options.trusted), options.prior)
-    table, carried = TableFile(options.data, options.form), list(options.carried or ())
+    table, carried = open_table(options.data, model, options.form), list(options.carried or ())
     columns = None
     if table_columns(model) is None and not hasattr(model, "feature_names_in_"):
         columns = [name for name in table.names if name not in carried]

@@ -17,6 +17,7 @@ from vennforest._program import __version__
 from vennforest._validation import InputError, check_option
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
+    column_differences,
     is_calibrator_file,
     labels_of_model,
     noted,
@@ -207,7 +208,7 @@ def _watch_rows(
         model, table, [name for name in (options.time, options.target, options.ids) if name]
     )
     columns = _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)
-    differences = model._state.column_differences(X)
+    differences = column_differences(model, X)
     with noted(differences, notes):
         p = model.predict_proba(X)
     new = NewRows(X, columns, p, judged=(model, X, {}), differences=differences)

@@ -61,6 +61,9 @@ FIRST_DAYS_OF_QUARTERS = {1: "01-01", 2: "04-01", 3: "07-01", 4: "10-01"}
 ISO_START = r"\s*\d{4}\D"
 """Start of dates in ISO 8601, for which pandas also takes words such as "today"."""
 
+TIME_OF_DAY = r"^(\d\d:\d\d:\d\d(?:\.\d*[1-9])?)\.?0+$"
+"""Times of day with zeros at the end of the fraction, which libraries write or not."""
+
 CODE = r"^\s*[-+]?0\d+\s*$"
 """Whole numbers with leading zeros: codes, among which 01 and 1 differ."""
 
@@ -139,10 +142,7 @@ def plain_array(cells: Any, name: str) -> pa.Array:
     try:
         if not is_plain and not is_text(kind):
             raise pa.ArrowInvalid(f"got {kind}")
-        is_time = pa.types.is_time(array.type)
         array = array.cast(kind, safe=not pa.types.is_timestamp(kind))
-        if is_time:  # a CSV has 12:30:00 without fractions
-            array = pc.replace_substring_regex(array, r"\.0+$", "")
     except pa.ArrowException as error:
         raise InputError(
             f"column {name!r} must contain numbers, dates or text, got {array.type}: leave it out, "
@@ -298,6 +298,7 @@ class CellColumn:
         array = plain_array(cells, name)
         if is_text(array.type):  # as in CSV, white space before a cell is no part of it
             array = pc.utf8_ltrim_whitespace(array)
+            array = pc.replace_substring_regex(array, TIME_OF_DAY, r"\1")
         missing = _is_missing(array, markers)
         self.array = pc.if_else(missing, pa.scalar(None, array.type), array)
         self.is_present: NDArray[np.bool_] = ~missing.to_numpy(zero_copy_only=False)

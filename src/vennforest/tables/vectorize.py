@@ -39,6 +39,7 @@ def table_pipeline(
     *,
     types: dict[str, str] | None = None,
     missing: list[str] | None = None,
+    decimal: str | None = None,
 ) -> Pipeline:
     """Return a classifier for tables with text, dates and missing cells.
 
@@ -51,7 +52,7 @@ def table_pipeline(
         A classifier of numbers that supports NaN, such as scikit-learn's forests.
     random_state : int, RandomState instance or None, default=None
         Seed of the encoder of text.
-    types, missing
+    types, missing, decimal
         Passed to `TableColumns`.
 
     Returns
@@ -71,7 +72,7 @@ def table_pipeline(
     array(['b'], dtype='<U1')
     """
     return make_pipeline(
-        TableColumns(types, missing), TableEncoder(random_state=random_state), classifier
+        TableColumns(types, missing, decimal), TableEncoder(random_state=random_state), classifier
     )
 
 
