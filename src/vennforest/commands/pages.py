@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import typer
 from pandas.api.types import infer_dtype
@@ -18,16 +19,21 @@ from pandas.api.types import infer_dtype
 from vennforest._files import Input, is_standard, marked, shown_path, write_text
 from vennforest._messages import listed
 from vennforest._program import __version__
-from vennforest._validation import InputError
+from vennforest._validation import FloatArray, InputError
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
-from vennforest.report.words import line_findings
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.screening import notes_on_dates
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
+
+NEEDED_BY_FAILURE = {
+    "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
+    "segments": "segments", "oe": "", "columns": "",
+}  # fmt: skip
+"""Names for ``--fail-on``, with the option that each needs."""
 
 
 def split_table(
@@ -40,17 +46,18 @@ def split_table(
     groups: Sequence[str | None],
     time: str | None = None,
 ) -> tuple[LabelledTable, dict[str, Any]]:
-    """Return features and labels, and the values of the columns ``groups``, ``time`` and ``by``.
+    """Return features and labels, and the values of ``groups``, ``time``, weights and ``by``.
 
-    The columns ``groups``, sites among them, and ``time`` are left out of the features.
+    The columns ``groups``, sites among them, ``time`` and weights are left out of the features.
     """
-    columns = [find_name(frame.columns, name) for name in [*groups, time] if name is not None]
+    of_values = [name for name in (time, options.weight) if name is not None]
+    columns = [find_name(frame.columns, name) for name in [*groups, *of_values] if name is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
     drop = list(dict.fromkeys(drop))
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
-    of_values = [*([time] if time else []), *(by if isinstance(options, Report) else [])]
+    of_values += by if isinstance(options, Report) else []
     values = dividing_columns(file, frame, groups, of_values, types, table.notes)
     return table, values_in(values.loc[table.X.index])
 
@@ -98,6 +105,7 @@ def common_arguments(
     return {
         "positive": options.positive,
         "groups": None if options.groups is None else values[options.groups],
+        "sample_weight": None if options.weight is None else weights_in(values, options.weight),
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
         "tolerance": None if options.tolerance is None else options.tolerance / 100,
@@ -106,6 +114,14 @@ def common_arguments(
         "target": table.target,
         "notes": table.notes,
     }
+
+
+def weights_in(values: Mapping[str, Any], name: str) -> FloatArray:
+    """Return the weights (n,) in a column."""
+    weights = pd.to_numeric(pd.Series(values[name]), errors="coerce").to_numpy(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError(f"the weights {name!r} must be numbers of 0 or more in every row")
+    return weights
 
 
 def shares_in(texts: list[str] | None, name: str) -> list[float] | None:
@@ -145,13 +161,16 @@ def check_page_options(options: Report | Check) -> list[str]:
         if value is not None and options.figures is None:
             raise InputError(f"--figure-{name} must be used with --figures, got none")
     names = options.fail_on or []
-    allowed = ["miscalibrated", "oe"]
-    allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
-    allowed += ["columns"] if isinstance(options, Check) and options.data is not None else []
     for name in names:
-        if name not in allowed:
-            hint = f" (give --{name} too)" if name in ("grades", "segments") else ""
-            raise InputError(f"--fail-on must be miscalibrated or oe, got {name!r}{hint}")
+        if name not in NEEDED_BY_FAILURE:
+            raise InputError(
+                f"--fail-on must be any of {', '.join(NEEDED_BY_FAILURE)}, got {name!r}"
+            )
+        if name == "columns" and (isinstance(options, Report) or options.data is None):
+            raise InputError("--fail-on columns must be used with a model: check MODEL DATA")
+        needed = NEEDED_BY_FAILURE[name]
+        if needed and getattr(options, needed, None) is None:
+            raise InputError(f"--fail-on {name} must be used with --{needed}, got none")
     return names
 
 
@@ -159,20 +178,9 @@ def fail(
     evaluation: Evaluation, names: Sequence[str], differences: Sequence[ColumnDifference] = ()
 ) -> None:
     """Exit with code 1 if one of the reasons of `check_page_options` applies."""
-    comparison, best = evaluation.comparison, evaluation.comparison.best
-    row = evaluation.methods.loc[comparison.method]
-    is_off = best.impossible or best.exceeds(comparison.tolerance) or line_findings(comparison)
     differing = [difference.name for difference in differences]
-    failures = {
-        "miscalibrated": "the probabilities are miscalibrated beyond the tolerance and chance"
-        if is_off
-        else "",
-        "oe": "the interval of observed over expected excludes 1"
-        if row.get("observed_expected_low", 0) > 1 or row.get("observed_expected_high", 2) < 1
-        else "",
-        "columns": f"columns differ from training: {listed(differing, 5)}" if differing else "",
-        **{section.anchor: section.finding for section in evaluation.sections},
-    }
+    sentence = f"columns differ from training: {listed(differing, 5)}" if differing else ""
+    failures = {**evaluation.verdict.failures, "columns": sentence}
     reasons = [failures[name] for name in names if failures[name]]
     for reason in reasons:
         say(f"Failed: {reason}.")
@@ -232,7 +240,7 @@ def write_page(
     ``columns`` are those of the probabilities of each class, by method and label;
     ``differences`` are columns that differ from training.
     """
-    for note in evaluation.notes:
+    for note in evaluation.findings.notes:
         say(f"Note: {note}")
     lines = [shlex.join(["vennforest", *words]) for words in commands]
     advised, command = "\n".join(lines), typed_command()

@@ -32,7 +32,15 @@ from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types, texts_of
 
 REPORT_OPTIONS = [f.name for f in fields(Report) if f.init and f.name not in ("data", "target")]
-FIT_OPTIONS = ["estimator", "trees", "groups", *("drop", "keep", "types", "missing"), *FORM, "seed"]
+FIT_OPTIONS = [
+    "estimator",
+    "trees",
+    "groups",
+    "weight",
+    *("drop", "keep", "types", "missing"),
+    *FORM,
+    "seed",
+]
 """Options that are kept in the commands that are advised."""
 
 OTHER_ESTIMATORS = BLENDED[1:]
@@ -109,7 +117,7 @@ def _write_predictions(
 
     The predictions are out of fold.
     """
-    predictions = evaluation.comparison.predictions
+    predictions = evaluation.predictions
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
     parts = zip(OUTPUT_KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
     kinds = [kind for kind, part in parts if part is not None]
@@ -126,7 +134,7 @@ def _write_predictions(
 def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     """Return the next commands for the verdict, ``report`` or ``fit``; [] if there is none.
 
-    The last one trains a blend, where one is better.
+    The first one trains a blend, where one is better.
     """
     verdict = evaluation.verdict
     is_check = verdict.action == "check"
@@ -138,17 +146,19 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     ):
         return []
     command, is_kept = ("report", REPORT_OPTIONS) if is_check else ("fit", FIT_OPTIONS)
-    words = [command, options.input_name(options.data), "-t", evaluation.origin.target]
+    words = [command, options.input_name(options.data), "-t", evaluation.findings.target]
     words += options.words(is_kept)
     if is_check:
-        is_leak = evaluation.origin.suspects[verdict.column] == "leak"
+        is_leak = evaluation.findings.origin.suspects[verdict.column] == "leak"
         return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
     for column in (options.time, options.validation):  # no feature here either
         if column not in (None, "by-group", options.groups, *(options.drop or [])):
             words += ["--drop", str(column)]
-    blends = [[*words, "--estimator", "blend"] for s in evaluation.sections if s.advice]
+    models = evaluation.sections.get("models")
+    has_better_blend = models is not None and "blend_gain" in models.numbers
+    blends = [[*words, "--estimator", "blend"]] if has_better_blend else []
     if verdict.method == "none":
         return blends
     if verdict.method != "venn-abers":
         words += ["--method", verdict.method]
-    return [[*words, "--calibrate-on", "cv"] if verdict.on_folds else words, *blends]
+    return [*blends, [*words, "--calibrate-on", "cv"] if verdict.on_folds else words]

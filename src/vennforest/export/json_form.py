@@ -19,6 +19,7 @@ from vennforest._validation import InputError, require
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.formula import Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
+from vennforest.export.proof import N_ROWS, check_calibrator, draw_scores, python_answers
 from vennforest.prior import ShiftedPrior
 
 JSON_FORMAT, JSON_VERSION = "vennforest-calibrator", 1
@@ -93,7 +94,12 @@ def to_json(
         "reading": _reading(calibrator, confidence),
         **({"about": calibrator.record_} if calibrator.record_ else {}),
     }
-    return json.dumps(document, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(document, allow_nan=False, ensure_ascii=False)
+    copied, drawn = from_json(text), draw_scores(calibrator, N_ROWS)
+    check_calibrator(
+        calibrator, "JSON", drawn, python_answers(copied, drawn, confidence), confidence
+    )
+    return text
 
 
 def from_json(text: str | bytes) -> Calibrator:

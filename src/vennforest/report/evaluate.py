@@ -13,22 +13,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import FloatArray, InputError, is_frame
+from vennforest._validation import FloatArray, InputError, check_weights, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
-from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, assemble
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
+from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import RAW
-from vennforest.report.sections import sites_section
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
-from vennforest.report.words import Origin
 from vennforest.tables import table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 from vennforest.validation.grades import MISSING, grade_names
+
+MISSING_CELLS = {
+    "logistic": "numbers are replaced by the median of the training rows, beside an indicator",
+    "named": "they are given to the model as missing",
+    "other": "as the model handles them",
+}
+"""How missing cells are handled by the estimators that names stand for, and by others."""
 
 
 def evaluate(
@@ -41,6 +46,7 @@ def evaluate(
     n_folds: int = 5,
     n_trees: int = 300,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     time: ArrayLike | None = None,
     site: ArrayLike | None = None,
     positive: Any = None,
@@ -85,6 +91,8 @@ def evaluate(
     groups : array-like of shape (n,), optional
         Rows of one group are never on both sides of a split, and count as one observation in
         intervals and tests.
+    sample_weight : array-like of shape (n,), optional
+        Weights above 0 of rows, in training and in all measures; see `Estimates`.
     time : array-like of shape (n,), optional
         Numbers or dates. If given, every row is predicted by a model of earlier rows.
     site : array-like of shape (n,), optional
@@ -134,7 +142,17 @@ def evaluate(
     noun = _noun(estimator)
     if isinstance(costs, str | Path):  # a missing file is refused before training
         costs = read_json(costs, "costs", COSTS_FORM)
-    question = Question(name, positive, by, costs, tolerance, thresholds, random_state)
+    question = Question(
+        name=name,
+        positive=positive,
+        by=by,
+        costs=costs,
+        tolerance=tolerance,
+        thresholds=thresholds,
+        random_state=random_state,
+        site=site,
+        predictors=as_pandas(X) if is_frame(X) else None,
+    )
     question.check(np.unique(np.asarray(y).ravel().astype(str)))
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
@@ -158,12 +176,16 @@ def evaluate(
         design = replace(design, kind="time", values=times(time, "time"))
     if names is not None:
         design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
+    if sample_weight is not None and compare:
+        remarks.append("Other models are not compared, since a blend of them has no weights.")
+        compare = ()
     predictions, fitted, encodings = cross_validate(
         model,
         [m for m in METHODS if methods is None or m in methods or m == RAW],
         X,
         y,
         design,
+        weight=check_weights(sample_weight, X.shape[0]),
         classifiers={named_estimator(rival).title: named(rival) for rival in compare},
         notes=remarks,
         progress=progress,
@@ -184,20 +206,16 @@ def evaluate(
         "n_folds": predictions.n_folds,
         "n_trees": n_trees,
         "n_columns": int(X.shape[1]),
+        "missing": MISSING_CELLS["logistic" if estimator == "logistic" else "named"]
+        if is_named
+        else MISSING_CELLS["other"],
         "columns": encodings,
         "calibrate_on": fitted.calibrate_on_,
         "calibrate_on_reason": fitted.calibrate_on_reason_,
     }
-    n = X.shape[0]
-    evaluation = assemble(
-        predictions, origin, question, n, notes=remarks, settings=settings, model=model
+    return assemble(
+        predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-    sections = []
-    if predictions.compared:
-        sections.append(models_section(predictions, noun))
-    if names is not None:
-        sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))
-    return evaluation.with_sections(sections)
 
 
 def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:

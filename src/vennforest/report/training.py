@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import as_sentence
-from vennforest._validation import FloatArray, IntArray, encode_labels, is_frame
+from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import (
@@ -58,6 +58,7 @@ def cross_validate(
     classifiers: Mapping[str, Any],
     notes: list[str],
     progress: Progress | None,
+    weight: FloatArray | None = None,
 ) -> tuple[Predictions, CalibratedClassifier, dict[str, str]]:
     """Predict every row by all methods, with a model that was not trained on it.
 
@@ -77,6 +78,10 @@ def cross_validate(
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
     has_place = design.known_rows(rows, notes)
+    if weight is not None:
+        if (weight == 0).any():
+            raise InputError("sample_weight must be above 0, got 0: leave these rows out")
+        weight = weight[rows[has_place]]
     rows, codes = rows[has_place], codes[has_place]
     X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
     splits = design.splits(rows, codes, notes)
@@ -89,13 +94,15 @@ def cross_validate(
         fold[test] = i
         present, group = np.unique(codes[train]), None if groups is None else groups[train]
         is_one_group = group is not None and np.ptp(group) == 0
-        fit_groups = {} if group is None or is_one_group else {"groups": group}
+        fit_options: dict[str, Any] = {} if group is None or is_one_group else {"groups": group}
+        if weight is not None:
+            fit_options["sample_weight"] = weight[train]
         X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
         if encoder is not None:
             encoder = clone(encoder).fit(X_train)
             X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
             encodings = dict(encoder.encodings_)
-        training = X_train, y[train], fit_groups
+        training = X_train, y[train], fit_options
         fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
         of_methods.append((test, present, estimates))
         compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
@@ -123,6 +130,7 @@ def cross_validate(
         rows[tested],
         {name: pool_folds(of_methods, name, len(codes), classes, tested) for name in estimates},
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
+        None if weight is None else weight[tested],
         float(np.mean([len(test) / len(train) for train, test in splits])),
         compared={
             name: pool_folds(of_models, name, len(codes), classes, tested)
@@ -222,4 +230,5 @@ def pool_folds(
         if confidence is None
         else replace(confidence, lower=low[rows], upper=high[rows], classes=classes, widened=None),
         sum(by_name[name].seconds for *_, by_name in folds),
+        sum(by_name[name].predict_seconds for *_, by_name in folds),
     )
