@@ -133,7 +133,9 @@ def test_a_check_that_fails_a_build(tmp_path, capsys):
     assert run(*command, "off", *on) == 1
     assert "Failed: about " in capsys.readouterr().err
     assert "--fail-on must be any of misc" in refused(capsys, *command, "off", "--fail-on", "drift")
-    assert "--fail-on grades must be used with --grades" in refused(capsys, *command, "off", "--fail-on", "grades")
+    assert "--fail-on grades must be used with --grades" in refused(
+        capsys, *command, "off", "--fail-on", "grades"
+    )
     assert run(*command, "off", "--fail-on", "oe,miscalibrated") == 1
     assert run(*command, "right", "--fail-on", "oe,miscalibrated") == 0
 
