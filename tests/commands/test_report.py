@@ -258,13 +258,13 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
 
 
 @pytest.mark.parametrize("method", ["none", "platt"])
-def test_a_better_blend_has_a_command_too(method):
+def test_the_command_of_a_better_blend_is_first(method):
     options = Report(data="t.csv", target="y", drop=["a"])
     verdict = SimpleNamespace(action="use", method=method, on_folds=False)
     sections = {"models": SimpleNamespace(numbers={"blend_gain": 0.1})}
     findings = SimpleNamespace(target="y")
     evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections=sections)
-    *others, blend = next_commands(evaluation, options)
+    blend, *others = next_commands(evaluation, options)
     assert blend == ["fit", "t.csv", "-t", "y", "--drop", "a", "--estimator", "blend"]
     assert [command[-1] for command in others] == ([] if method == "none" else ["platt"])
 

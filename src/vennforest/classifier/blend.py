@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import warn
@@ -22,10 +23,11 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.blend import blend_probabilities, fit_blend
+from vennforest.calibrators.blend import fit_blend
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.fitting import fit_to_examples, parts_of_rows
-from vennforest.scores import columns, round_scores
+from vennforest.linear import LinearClassifier, mean_model, softmax
+from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
 
@@ -46,10 +48,35 @@ class BlendMember:
     is_constant: bool = False
     """Whether every row has the same score, so that the weight is 0."""
 
+    @cached_property
+    def linear(self) -> LinearClassifier | None:
+        """The mean of the models of all folds, where they are linear ones of the same classes."""
+        models = [fold.model for fold in self.folds]
+        if not all(type(model) is LinearClassifier for model in models):
+            return None
+        is_of_all = all(len(m.classes_) == len(self.calibrator.classes_) for m in models)
+        return mean_model(models) if is_of_all else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without ``linear``, which can be made anew of the folds."""
+        return {name: value for name, value in vars(self).items() if name != "linear"}
+
+    def scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores of the rows of X, (m,) or (m, k), by each fold or by their mean."""
+        if self.linear is not None:
+            return [self.linear.scores(X)]
+        folds, rows = skip_shared_steps(self.folds, X)
+        return [fold.score(rows) for fold in folds]
+
     def log_probabilities(self, scores: Sequence[FloatArray]) -> FloatArray:
-        """Return the logarithms (m, k) of the mean probabilities at the scores by each fold."""
-        p = self.calibrator.predict_proba(np.concatenate(scores))
-        return log_of(p.reshape(len(scores), -1, p.shape[1]).mean(axis=0))
+        """Return logarithms of the mean probabilities at the scores by each fold.
+
+        Of two classes the log-odds (m,) of the second one, else those of each class, (m, k).
+        """
+        p = self.calibrator._evaluation(scores[0] if len(scores) == 1 else np.concatenate(scores))
+        if len(scores) > 1:
+            p = p.reshape(len(scores), -1, *p.shape[1:]).mean(axis=0)
+        return log_of(p) if p.ndim == 2 else log_of(p) - log_of(1 - p)
 
     def _check_state(self) -> None:
         require(isinstance(self.name, str) and len(self.folds) > 0, "members must have folds")
@@ -102,17 +129,24 @@ class BlendedModel:
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the blended probabilities (m, k) of the rows of X."""
-        scores = []
-        for member, weight in zip(self.members, self.weights, strict=True):
-            folds, rows = skip_shared_steps(member.folds, X) if weight > 0 else ([], X)
-            scores.append([fold.score(rows) for fold in folds])
-        return self.blend(scores)
+        scores = self.scores(X)
+        return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the blended scores of the rows of X: (m,) for two classes or (m, k)."""
+        pairs = zip(self.members, self.weights, strict=True)
+        return self.blend([member.scores(X) if weight > 0 else [] for member, weight in pairs])
 
     def blend(self, scores: Sequence[Sequence[FloatArray]]) -> FloatArray:
-        """Return probabilities (m, k) of the scores of rows by the folds of each model."""
-        used = [i for i, weight in enumerate(self.weights) if weight > 0]
-        logs = [self.members[i].log_probabilities(scores[i]) for i in used]
-        return blend_probabilities(logs, self.weights[used], self.intercept)
+        """Return the scores, (m,) or (m, k), of rows scored by the folds of each model."""
+        of_two = len(self.classes_) == 2
+        z: Any = self.intercept[1] - self.intercept[0] if of_two else self.intercept
+        for member, weight, of_member in zip(
+            self.members, self.weights.tolist(), scores, strict=True
+        ):
+            if weight > 0:
+                z = z + weight * member.log_probabilities(of_member)
+        return round_scores(expit(z) if of_two else softmax(z))
 
     @np.errstate(under="ignore")
     def held_out_scores(self, parts: IntArray, left_out: int = -1) -> FloatArray:
@@ -133,15 +167,18 @@ class BlendedModel:
         if left_out >= 0:
             examples = {name: e.select(parts != left_out) for name, e in examples.items()}
             parts = parts[parts != left_out]
-        p = np.empty((len(parts), len(self.classes_)))
+        k = len(self.classes_)
+        scores = np.empty(len(parts) if k == 2 else (len(parts), k))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were issued when all examples were fitted
             for part in np.unique(parts):
                 is_of_part = parts == part
                 others = ~is_of_part if is_of_part.sum() < len(parts) else is_of_part
                 blend = self.fit_to({name: e.select(others) for name, e in examples.items()})
-                p[is_of_part] = blend.blend([[e.scores[is_of_part]] for e in examples.values()])
-        return round_scores(columns(p, len(self.classes_)))
+                scores[is_of_part] = blend.blend(
+                    [[e.scores[is_of_part]] for e in examples.values()]
+                )
+        return scores
 
     def fit_to(self, examples: Mapping[str, CalibrationExamples]) -> BlendedModel:
         """Return a blend of the same models with maps and weights fitted to some examples.
@@ -173,9 +210,24 @@ class BlendedModel:
                 fold.check_classes(len(self.classes_))
 
 
+@dataclass(frozen=True, eq=False)
+class BlendFold(Fold):
+    """A blend and the examples that calibrate it."""
+
+    model: BlendedModel
+
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X, (m,) or (m, k)."""
+        return self.model.scores(X)
+
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
 def log_of(p: FloatArray) -> FloatArray:
     """Return logarithms of probabilities, finite for those that are 0."""
-    return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
+    logs: FloatArray = np.log(np.maximum(p, TINY))
+    return logs
 
 
 def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold:
@@ -201,7 +253,7 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
             "be kept apart from the weights"
         )
     scores = model.held_out_scores(parts)
-    return Fold(model, scores, first.codes, first.weight, first.rows, data.classes)
+    return BlendFold(model, scores, first.codes, first.weight, first.rows, data.classes)
 
 
 def common_examples(named_folds: Mapping[str, list[Fold]]) -> dict[str, CalibrationExamples]:

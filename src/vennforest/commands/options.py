@@ -40,8 +40,8 @@ METHOD_CHOICES = (
 )  # fmt: skip
 SOURCES = ("oob", "holdout", "cv", "training")
 ESTIMATOR_NAMES = (
-    "mixed-forest", "random-forest", "extra-trees", "hist-gradient-boosting", "logistic",
-    "lightgbm", "xgboost", "catboost",
+    "mixed-forest", "random-forest", "extra-trees", "hist-gradient-boosting", "small-boosting",
+    "logistic", "lightgbm", "xgboost", "catboost",
 )  # fmt: skip
 
 app = typer.Typer(

@@ -131,7 +131,7 @@ def _write_predictions(
 def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     """Return the next commands for the verdict, ``report`` or ``fit``; [] if there is none.
 
-    The last one trains a blend, where one is better.
+    The first one trains a blend, where one is better.
     """
     verdict = evaluation.verdict
     is_check = verdict.action == "check"
@@ -158,4 +158,4 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
         return blends
     if verdict.method != "venn-abers":
         words += ["--method", verdict.method]
-    return [[*words, "--calibrate-on", "cv"] if verdict.on_folds else words, *blends]
+    return [*blends, [*words, "--calibrate-on", "cv"] if verdict.on_folds else words]

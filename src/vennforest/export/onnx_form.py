@@ -102,6 +102,12 @@ def to_onnx(
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
+        if model.column_codes_ is not None:
+            raise InputError(
+                "calibrator must be fitted to columns in the sorted order of its classes for ONNX, "
+                f"whose input has no names, got the order "
+                f"{shown(model.classes_[model.column_codes_].tolist())}"
+            )
         name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
         with refused_as(REFUSAL):
             formulas = output_formulas(model, confidence)
@@ -213,7 +219,8 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
         if weight == 0:
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
-        scores = [_model_scores(graph, fold.model, votes, inputs) for fold in member.folds]
+        models = [fold.model for fold in member.folds] if not member.linear else [member.linear]
+        scores = [_model_scores(graph, model, votes, inputs) for model in models]
         p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())

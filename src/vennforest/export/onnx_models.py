@@ -30,6 +30,7 @@ from vennforest.export.onnx_trees import (
     tree_scores,
     with_first,
 )
+from vennforest.linear import MAX_DISTANCE, LinearClassifier
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 
 MAX_SECONDS = 60.0
@@ -76,6 +77,8 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
 
 def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str | None:
     """Add a model whose formula is written here; return the name of its scores, else None."""
+    if isinstance(model, LinearClassifier):
+        return _linear_scores(graph, model, rows)
     if isinstance(model, LinearClassifierMixin):
         decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
         return _probabilities(graph, model, decision)
@@ -89,6 +92,23 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
         parts = [model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_]
         return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
     return tree_scores(graph, model, rows, votes)
+
+
+def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
+    """Add the probabilities (n, k) of a linear classifier, NaN for rows with infinite cells."""
+    scaled = graph.node("Div", rows, graph.number(model.scale_))
+    z = graph.node("Sub", scaled, graph.number(model.center_))
+    z = graph.node("Clip", z, graph.number(-MAX_DISTANCE), graph.number(MAX_DISTANCE))
+    is_missing = graph.node("IsNaN", rows)
+    z = graph.node("Where", is_missing, graph.number(0.0), z)
+    missing = graph.node("MatMul", graph.double(is_missing), graph.constant(model.missing_coef_))
+    logits = graph.node("Add", affine(graph, z, model.coef_, model.intercept_), missing)
+    is_infinite = graph.double(graph.node("IsInf", rows))
+    infinite = Written(graph.node("ReduceMax", is_infinite, axes=[1], keepdims=1))
+    logits = graph.value(infinite.unless_above(0.5, Written(logits), np.nan))
+    if len(model.classes_) > 2:
+        return graph.node("Softmax", logits, axis=1)
+    return with_first(graph, graph.value(logistic(Written(logits))))
 
 
 def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
@@ -293,9 +313,8 @@ WRITTEN_MODELS = [
 
 
 def _is_written(part: Any) -> bool:
-    return isinstance(part, (*TRANSFORMERS, LinearClassifierMixin, *TREE_ENSEMBLES)) or bool(
-        booster_writer(part)
-    )
+    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin, *TREE_ENSEMBLES)
+    return isinstance(part, kinds) or bool(booster_writer(part))
 
 
 def within_limit(function: Callable[[], Result]) -> Result:

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
-from vennforest._validation import InputError, encode_labels, is_frame
+from vennforest._validation import FloatArray, InputError, encode_labels, is_frame, text_of_label
+from vennforest.calibrators.direction import warn_of_confidence
 from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import ScoreCounts
 from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
@@ -27,6 +29,9 @@ from vennforest.validation.update import class_shares_of
 
 UNNAMED_PREDICTIONS = "Predictions"
 """Name of probabilities that are given without a name."""
+
+LABELS_OF_EVENTS = {("0", "1"), ("false", "true"), ("no", "yes")}
+"""Labels of which the second says that something happened."""
 
 
 def check(
@@ -65,7 +70,9 @@ def check(
         Rows of one group count as one observation in intervals and tests.
     positive : label, optional
         The class to which probabilities of shape (n,) refer, by default the second in sorted order;
-        also the positive class of the page, by default the rarer one.
+        also the positive class of the page, by default the rarer one of the rows that the model was
+        fitted to. Without a model it is the second of 0 and 1, False and True, or no and yes, and
+        of other labels the rarer one.
     sample_weight : array-like of shape (n,), optional
         Weights, such as those of a survey; see `Estimates`.
     follow_up : tuple of array-like of shape (n,) and float, optional
@@ -99,7 +106,7 @@ def check(
     codes, labels = encode_labels(y, named)
     if len(labels) < 2:
         raise InputError("y must contain at least two classes, got one: name both with classes")
-    settings = {}
+    settings, prior = {}, None
     if is_model:
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
@@ -111,6 +118,11 @@ def check(
         names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
         origin = Origin(kind="given", target=target, noun="model", names=names)
+        for of_model in estimates.values() if len(labels) == 2 else ():
+            of_second = of_model.p[:, 1]
+            warn_of_confidence(ScoreCounts.from_scores(of_second, y, classes=labels))
+    if positive is None and len(labels) == 2:
+        positive = _positive_label(labels, prior)
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     frame = as_pandas(X) if is_model and is_frame(X) else None
     asked = Question(name=name, positive=positive, predictors=frame, **question)
@@ -153,6 +165,18 @@ def _weighted(
             "is right if rows are lost whatever their risk."
         )
     return replace(predictions.take(rows), codes=judged.codes, weight=judged.weight)
+
+
+def _positive_label(labels: NDArray[Any], prior: FloatArray | None) -> Any:
+    """Return the positive one of two labels if it does not depend on the rows, else None.
+
+    It is the rarer one by the shares (2,) that the model was fitted to, and without these the
+    second of `LABELS_OF_EVENTS`.
+    """
+    if prior is not None:
+        return labels.tolist()[int(prior[1] <= prior[0])]
+    texts = tuple(text_of_label(label).casefold() for label in labels.tolist())
+    return labels.tolist()[1] if texts in LABELS_OF_EVENTS else None
 
 
 def _of_arrays(
