@@ -135,6 +135,7 @@ class BatchPredictor:
         self.carried = list(carried)
         if isinstance(model, Calibrator):
             classes = model.classes_.tolist()
+            self.model = model._by_class()
             self._scores = class_columns(columns or (), classes, "columns", schema.names)
             self.columns = self._scores.names
             refuse_own_output(self.columns, schema.names, classes)

@@ -210,6 +210,8 @@ def test_metadata_goes_to_the_estimators_that_request_it():
         ([], "two or more"),
         ([("cv", GaussianNB()), ("b", GaussianNB())], "constructor arguments"),
         ([("splitter", GaussianNB()), ("b", GaussianNB())], "other names than"),
+        ([("self", GaussianNB()), ("b", GaussianNB())], "other names than"),
+        ([("method_mapping", GaussianNB()), ("b", GaussianNB())], "other names than"),
         ([("a__b", GaussianNB()), ("b", GaussianNB())], "__"),
     ],
 )
@@ -311,12 +313,47 @@ def test_one_group_is_refused_by_a_blend_of_frozen_models():
         CalibratedClassifier(members).fit(X, y, groups=np.zeros(60))
 
 
-def test_an_estimator_that_fails_is_named():
+class OutOfMemory(GaussianNB):
+    def fit(self, X, y):
+        raise MemoryError("Unable to allocate 80 GiB")
+
+
+def test_an_estimator_that_fails_is_named_and_its_error_stays_what_it_is():
     X, y, *_ = rows()
+    with pytest.raises(MemoryError, match="80 GiB") as caught:
+        CalibratedClassifier([("big", OutOfMemory()), ("bayes", GaussianNB())]).fit(X, y)
+    assert caught.value.__notes__ == ["estimator 'big' must fit the data"]
     X = X.copy()
     X[5, 2] = np.nan
-    with pytest.raises(ValueError, match="'bayes' must fit the data, got ValueError"):
+    with pytest.raises(ValueError, match="NaN") as caught:
         CalibratedClassifier(estimators()).fit(X, y)
+    assert caught.value.__notes__ == ["estimator 'bayes' must fit the data"]
+
+
+def test_an_estimator_may_be_dropped():
+    X, y, new, _ = rows()
+    members = estimators(("linear", LogisticRegression()))
+    model = CalibratedClassifier(members, random_state=0).set_params(linear="drop").fit(X, y)
+    without = CalibratedClassifier(estimators(), random_state=0).fit(X, y)
+    assert_array_equal(model.predict_proba(new), without.predict_proba(new))
+    one = CalibratedClassifier(members, random_state=0).set_params(linear="drop", forest="drop")
+    alone = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    assert_array_equal(one.fit(X, y).predict_proba(new), alone.predict_proba(new))
+    with pytest.raises(ValueError, match='one that is not "drop"'):
+        one.set_params(bayes="drop").fit(X, y)
+
+
+class Recorder(GaussianNB):
+    def fit(self, X, y, scale=None, shift=None):
+        self.received_ = scale, shift
+        return super().fit(X, y)
+
+
+def test_fit_parameters_go_to_the_estimator_that_they_name():
+    X, y, *_ = rows()
+    model = CalibratedClassifier([("a", Recorder()), ("b", Recorder())], cv=2)
+    members = model.fit(X, y, a__scale=2, shift=3).estimator_.members
+    assert [m.folds[0].model.received_ for m in members] == [(2, 3), (None, 3)]
 
 
 @pytest.mark.parametrize("ensemble", [True, False])

@@ -400,10 +400,14 @@ SPEED = [
      "`predict_proba` of one row", "the forest's own"),
     (FOREST_ROWS, "ONNX Runtime", "20,000 rows through 300 trees", "ONNX Runtime"),
     (FOREST_ROWS, "treelite", "20,000 rows through 300 trees", "treelite"),
-    ("Venn–Abers, 10⁶ calibration and 10⁶ new scores, bounds: uniform", "IsotonicRegression",
-     "bounds of 10⁶ scores from 10⁶ others", "`IsotonicRegression`, fit and predict"),
-    ("Venn–Abers, 10⁵ and 10⁵ scores: uniform", "venn-abers fit",
-     "bounds of 10⁵ scores from 10⁵ others", "venn-abers, the same"),
+    ("VennAbers(), 1,000,000 calibration and 1,000,000 new scores", "IsotonicRegression",
+     "`VennAbers()`, bounds of 10⁶ scores from 10⁶ others",
+     "`IsotonicRegression`, fit and predict"),
+    ("VennAbers(), 100,000 calibration and 100,000 new scores", "IsotonicRegression",
+     "`VennAbers()`, bounds of 10⁵ scores from 10⁵ others",
+     "`IsotonicRegression`, fit and predict"),
+    ("VennAbers(), 10⁵ and 10⁵ scores: uniform", "venn-abers fit",
+     "`VennAbers()`, bounds of 10⁵ scores from 10⁵ others", "venn-abers, the same"),
     ("import vennforest", "import", "`import vennforest`", "`import sklearn.ensemble, pandas`"),
 ]  # fmt: skip
 

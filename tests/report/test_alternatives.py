@@ -8,8 +8,9 @@ from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
 from vennforest.report import evaluate
-from vennforest.report.alternatives import BLEND, models_section, predict_by_others
+from vennforest.report.alternatives import BLEND, predict_by_others
 from vennforest.report.measures import MethodEstimates, Predictions
+from vennforest.report.sections import compared_models
 
 
 def linear_rows(n=240):
@@ -28,9 +29,9 @@ def evaluation():
 
 def test_models_are_trained_and_tested_on_the_folds_of_the_report(evaluation):
     X, y = linear_rows()
-    predictions = evaluation.comparison.predictions
+    predictions = evaluation.predictions
     assert list(predictions.compared) == ["", "logistic regression", BLEND]
-    losses = evaluation.sections[0].frame["loss"]
+    losses = evaluation.sections["models"].frame["loss"]
     assert losses["forest"] == pytest.approx(evaluation.methods.loc["venn-abers", "log_loss"])
     logistic = predictions.compared["logistic regression"]
     assert losses["logistic regression"] == pytest.approx(log_loss(y, logistic.p))
@@ -46,21 +47,25 @@ def test_models_are_trained_and_tested_on_the_folds_of_the_report(evaluation):
 
 
 def test_a_blend_that_gains_more_than_chance_is_recommended_with_its_price(evaluation):
-    (section,), frame = evaluation.sections, evaluation.sections[0].frame
+    section = evaluation.sections["models"]
+    frame, sentence = section.frame, evaluation.verdict.sentence
     gain = frame.loc["forest", "loss"] - frame.loc[BLEND, "loss"]
     assert frame.loc[BLEND, "gain"] == pytest.approx(gain)
     assert frame.loc[BLEND, "gain_low"] > 0
     times = frame.loc[BLEND, "seconds"] / frame.loc["forest", "seconds"]
-    assert f"{gain / frame.loc['forest', 'loss']:.1%} lower log loss" in section.advice
-    assert f"{times:.1f} times as long" in section.advice
-    assert evaluation.verdict.sentence.endswith(section.advice)
-    assert section.advice in evaluation.summary()["sections"]["models"]["sentences"]
+    assert f"{gain / frame.loc['forest', 'loss']:.1%} lower log loss" in sentence
+    assert f"{times:.1f} times as long to train" in sentence
+    times = frame.loc[BLEND, "predict_seconds"] / frame.loc["forest", "predict_seconds"]
+    assert f"{times:.1f} times as long to predict" in sentence
+    assert (
+        evaluation.summary()["sections"]["models"]["numbers"]["better"] == section.numbers["better"]
+    )
 
 
 def test_without_others_nothing_is_compared():
     X, y = linear_rows(60)
     evaluation = evaluate(X, y, methods=["platt"], n_folds=2, n_trees=5)
-    assert not evaluation.sections and not evaluation.comparison.predictions.compared
+    assert not evaluation.sections and not evaluation.predictions.compared
 
 
 class Refusing(DummyClassifier):
@@ -86,6 +91,5 @@ def test_a_gain_within_chance_is_no_advice():
     others = {name: MethodEstimates(np.column_stack([q, 1 - q]), seconds=1.0)
               for name, q in (("", np.full(40, 0.6)), (BLEND, p))}  # fmt: skip
     predictions = Predictions(np.arange(2), codes, 0 * rows, rows, {}, compared=others)
-    section = models_section(predictions, "forest")
-    assert section.frame.loc[BLEND, "gain"] > 0 and not section.advice
-    assert section.sentences[0].endswith("beyond chance: none.")
+    section = compared_models(predictions, "forest")
+    assert section.frame.loc[BLEND, "gain"] > 0 and section.numbers["better"] == []

@@ -8,14 +8,14 @@ import pytest
 from scipy.stats import binomtest, t
 
 from support.report_data import calibrated
-from vennforest.metrics import decision_curve, threshold_table
+from vennforest.metrics import calibration_line, decision_curve, threshold_table
 from vennforest.report import check
 from vennforest.report.breakdown import (
     LEVEL_EDGES,
     RARE_LEVEL_EDGES,
     parts_by_value,
     periods,
-    sentence,
+    rejected_parts,
     share_interval,
 )
 
@@ -27,7 +27,7 @@ def test_levels_hold_what_was_observed(share):
     y, p, _ = calibrated(3000, 16, share=share)
     p = p.round(3)  # some are edges of levels
     evaluation = check(y, p, positive="yes")
-    tolerance, levels = evaluation.comparison.tolerance, evaluation.levels
+    tolerance, levels = evaluation.findings.tolerance, evaluation.levels
     assert tolerance == pytest.approx(min(0.02, (y == "yes").mean() / 5))
     assert levels["n"].sum() == 3000
     slow = []
@@ -98,8 +98,9 @@ def test_subgroups_contain_what_was_observed():
     y = np.where((site == "south") & (rng.random(1200) < 0.4), "yes", y)
     by = {"site": site, "age": rng.normal(50, 9, 1200)}
     frame = check(y, p, by=by, positive="yes").subgroups
-    text = sentence(frame.loc[["site"]], 6)
-    assert "south (too low on average)" in text
+    assert rejected_parts(frame, "site") == {"too low": ["south"]}
+    ratio = calibration_line((y == "yes")[site == "south"], p[site == "south"]).observed_expected
+    assert frame.loc[("site", "south"), "observed_expected_high"] == pytest.approx(ratio.high)
     assert frame.loc["age", "n"].tolist() == [300] * 4
     south = frame.loc[("site", "south")]
     assert south["observed"] == pytest.approx((y[site == "south"] == "yes").mean())
@@ -139,7 +140,10 @@ def test_net_benefit_is_that_of_the_decision_curve():
     frame = check(y, p, positive="yes").thresholds
     curve = decision_curve(y, p, frame.index, pos_label="yes")
     np.testing.assert_allclose(frame["net_benefit"], curve.net_benefit, atol=1e-12)
-    np.testing.assert_allclose(frame["gain"], curve.net_benefit - curve.everyone, atol=1e-12)
+    better = np.maximum(curve.everyone, 0)
+    np.testing.assert_allclose(frame["gain"], curve.net_benefit - better, atol=1e-12)
+    none = decision_curve(y, p, frame.index, versus=np.zeros(500), pos_label="yes")
+    np.testing.assert_allclose(frame["net_benefit_high"], none.difference_high, atol=1e-12)
     assert (frame["gain_low"] < frame["gain"]).all() and round(
         (y == "yes").mean(), 2
     ) in frame.index

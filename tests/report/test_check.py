@@ -10,7 +10,6 @@ from sklearn.metrics import precision_score, recall_score
 from support.report_data import calibrated, table_of
 from vennforest import CalibratedClassifier, Multiprobability, VennAbers
 from vennforest.report import check
-from vennforest.report.sections import segments_section
 
 
 def test_predictions_of_every_shape():
@@ -19,15 +18,15 @@ def test_predictions_of_every_shape():
     lower, upper = np.clip(table - 0.05, 0, 1), np.clip(table + 0.05, 0, 1)
     bounds = Multiprobability(lower, upper, np.array(["no", "yes"]))
     evaluation = check(y, {"column": p, "table": table, "bounds": bounds, "both": (p, bounds)})
-    measures = evaluation.comparison.measures
+    measures = evaluation.findings.measures
     assert list(measures) == ["column", "table", "bounds", "both"]
     assert measures["column"] == measures["table"] and measures["both"].width > 0
     assert evaluation.verdict.method in ("bounds", "both")
     np.testing.assert_allclose(evaluation.probabilities["both"][:, 1], p)
-    assert check(y, p).comparison.measures["Predictions"] == measures["column"]
-    assert check(y, tuple(p)).comparison.measures["Predictions"] == measures["column"]
+    assert check(y, p).findings.measures["Predictions"] == measures["column"]
+    assert check(y, tuple(p)).findings.measures["Predictions"] == measures["column"]
     three = np.random.default_rng(0).dirichlet(np.ones(3), 120)
-    assert check(np.arange(120) % 3, three).comparison.predictions.positive is None
+    assert check(np.arange(120) % 3, three).predictions.positive is None
     for wrong, message in (
         ({}, "at least one model"),
         (p[:-1], "must be of 120 rows"),
@@ -46,12 +45,12 @@ def test_the_positive_class_is_the_rarer_one_unless_named():
     y, p, _ = calibrated(200, 4)
     turned = np.where(y == "yes", "a rare one", "common")
     evaluation = check(turned, 1 - p)  # the column is of the second class, "common"
-    assert evaluation.comparison.predictions.label == "a rare one"
-    assert evaluation.comparison.auc.auc > 0.6
+    assert evaluation.predictions.label == "a rare one"
+    assert evaluation.findings.auc.value > 0.6
     named = check(turned, p, positive="a rare one")
-    assert named.comparison.predictions.label == "a rare one"
-    assert named.comparison.best.brier == evaluation.comparison.best.brier
-    assert check([0, 1] * 20, [0.4, 0.6] * 20).comparison.predictions.label == 1
+    assert named.predictions.label == "a rare one"
+    assert named.findings.best.brier == evaluation.findings.best.brier
+    assert check([0, 1] * 20, [0.4, 0.6] * 20).predictions.label == 1
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def model():
 def test_a_fitted_model_is_judged_with_bounds_and_intervals(model):
     new, labels = table_of(200, 8)
     evaluation = check(labels, model, X=new)
-    estimates = evaluation.comparison.predictions.estimates
+    estimates = evaluation.predictions.estimates
     np.testing.assert_array_equal(estimates["venn-abers"].p, model.predict_proba(new))
     assert estimates["venn-abers"].bounds is not None
     assert estimates["venn-abers"].confidence is not None
@@ -74,7 +73,7 @@ def test_a_fitted_model_is_judged_with_bounds_and_intervals(model):
     with pytest.raises(ValueError, match="X must be given"):
         check(labels, model)
     plain = LogisticRegression().fit(*table_of(300, 7))
-    assert list(check(labels, plain, X=new).comparison.measures) == ["model"]
+    assert list(check(labels, plain, X=new).findings.measures) == ["model"]
 
 
 def test_equal_probabilities_stay_equal_where_every_class_has_a_column():
@@ -88,8 +87,8 @@ def test_equal_probabilities_stay_equal_where_every_class_has_a_column():
 def test_segments_take_dates_by_year():
     y, p, rng = calibrated(400, 3)
     dates = rng.choice(["2024-03-01", "2024-05-01", "2025-01-31", "2026-07-04"], 400)
-    evaluation = check(y, p, positive="yes")
-    frame = segments_section(evaluation.comparison, pd.DataFrame({"opened": dates}), 0).frame
+    segments = pd.DataFrame({"opened": dates})
+    frame = check(y, p, positive="yes", segments=segments).sections["segments"].frame
     assert {"opened = 2024", "opened = 2025"} <= set(frame.index)
 
 
@@ -100,8 +99,8 @@ def test_a_model_judged_on_its_own_rows_says_so(model):
     for rows in (np.arange(300), order):
         evaluation = check(y[rows], model, X=X.iloc[rows])
         assert evaluation.verdict.action == "check" and "trained on these" in str(evaluation)
-        assert not evaluation.sections
-    assert not check(labels, model, X=new).origin.trained_on_rows
+        assert list(evaluation.sections) == ["predictors"]
+    assert not check(labels, model, X=new).findings.origin.trained_on_rows
 
 
 def test_no_coverage_is_claimed_where_calibration_is_rejected():
@@ -132,3 +131,44 @@ def test_each_class_has_recall_precision_and_mean_probability():
     np.testing.assert_allclose(frame["precision"], precision_score(y, predicted, average=None))
     np.testing.assert_allclose(frame["mean"], p.mean(axis=0))
     np.testing.assert_allclose(frame["share"], [(y == c).mean() for c in "abc"])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_values_with_weights_are_those_of_repeated_rows(k):
+    rng = np.random.default_rng(3)
+    p, weight = rng.dirichlet(np.ones(k), 600), rng.integers(0, 3, 600)
+    y = (p.cumsum(1)[:, :-1] < rng.random((600, 1))).sum(1)
+    rows = np.repeat(np.arange(600), weight)
+    by = {"part": np.arange(600) % 3}
+    weighted = check(y, p, sample_weight=weight, by=by)
+    repeated = check(y[rows], p[rows], by={"part": by["part"][rows]})
+    names = ["log_loss", "brier", "auc", "accuracy", "calibration_error", "expected", "observed"]
+    names += ["observed_expected", "slope"] * (k == 2)
+    for name in names:
+        values = weighted.methods[name], repeated.methods[name]
+        np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12, err_msg=name)
+    for frame in ("levels", "classes", "subgroups", "thresholds")[: 4 if k == 2 else 3]:
+        first, second = getattr(weighted, frame), getattr(repeated, frame)
+        for name in {"expected", "observed", "share", "mean", "recall", "flagged"} & {*first}:
+            np.testing.assert_allclose(first[name], second[name], rtol=1e-9, err_msg=name)
+    low, high = (weighted.methods.iloc[0][f"log_loss_{end}"] for end in ("low", "high"))
+    alone = [repeated.methods.iloc[0][f"log_loss_{end}"] for end in ("low", "high")]
+    assert high - low > alone[1] - alone[0]  # of fewer observations
+    assert "have weight 0" in str(weighted.notes)
+    with pytest.raises(ValueError, match="site must be used without weights"):
+        check(y, p, sample_weight=weight, site=by["part"])
+
+
+def test_rows_lost_before_the_horizon_do_not_make_right_probabilities_wrong():
+    rng = np.random.default_rng(0)
+    risk, horizon = rng.uniform(0.5, 2, 4000), 2.0
+    event, lost = rng.exponential(1 / (0.15 * risk)), rng.uniform(0, 4, 4000)
+    p, time = 1 - np.exp(-0.15 * risk * horizon), np.minimum(event, lost)
+    y = (event <= lost).astype(int)
+    evaluation = check(y, p, follow_up=(time, horizon), positive=1)
+    row = evaluation.methods.iloc[0]
+    assert row["observed_expected_low"] < 1 < row["observed_expected_high"]
+    assert "lost before the horizon" in str(evaluation.notes)
+    known = (time >= horizon) | ((y == 1) & (time <= horizon))
+    naive = check((y & (time <= horizon))[known], p[known], positive=1)
+    assert naive.methods.iloc[0]["observed_expected_low"] > 1

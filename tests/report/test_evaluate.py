@@ -11,11 +11,10 @@ from threadpoolctl import threadpool_limits
 from support.report_data import nasty_table, table_of
 from vennforest import CalibratedClassifier, Multiprobability
 from vennforest.metrics import calibration_distances
-from vennforest.report import check, comparison, evaluate
+from vennforest.report import check, evaluate
 from vennforest.report.estimators import ESTIMATORS
 from vennforest.report.measures import MethodEstimates
 from vennforest.report.training import _predicted, notes_of_folds, pool_folds
-from vennforest.report.words import key_figures
 
 QUICK = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
 
@@ -65,7 +64,7 @@ def test_every_row_is_predicted_once_by_a_forest_not_trained_on_it():
     X, y = rng.permutation(200)[:, None] * 1.0, rng.integers(2, size=200)
     evaluation = evaluate(X, y, n_folds=4, n_trees=30)
     assert evaluation.methods.loc["none", "accuracy"] < 0.65
-    predictions = evaluation.comparison.predictions
+    predictions = evaluation.predictions
     assert np.bincount(predictions.fold).tolist() == [50] * 4
     shares = [y[predictions.fold == i].mean() for i in range(4)]
     assert max(shares) - min(shares) < 0.03
@@ -98,14 +97,14 @@ def test_the_report_judges_what_the_recommended_model_is(grouped):
     groups = np.array([f"{i // 2:03}" for i in range(160)]) if grouped else None
     options = {"methods": ["venn-abers"], "groups": groups, "random_state": 4}
     evaluation = evaluate(X, y, n_folds=2, n_trees=8, **options)
-    predictions, method = evaluation.comparison.predictions, "venn-abers"
+    predictions, method = evaluation.predictions, "venn-abers"
     assert evaluation.model.method == evaluation.verdict.method
-    assert evaluation.settings["calibrate_on"] == ("cv" if grouped else "oob")
+    assert evaluation.findings.settings["calibrate_on"] == ("cv" if grouped else "oob")
     pipeline = evaluation.model.estimator
     columns = clone(pipeline[0]).fit(X)  # what columns contain is learnt from the whole table
     typed = columns.transform(X)
     # The advice may be folds, which is another model than the one that was judged.
-    judged = {"method": method, "calibrate_on": evaluation.settings["calibrate_on"]}
+    judged = {"method": method, "calibrate_on": evaluation.findings.settings["calibrate_on"]}
     model = clone(evaluation.model).set_params(estimator=pipeline[1:], **judged)
     for fold in range(2):
         train, test = predictions.fold != fold, predictions.fold == fold
@@ -125,9 +124,9 @@ def test_the_numbers_of_a_method_do_not_depend_on_the_methods_compared(grouped):
     X, y = table_of(120, 21)
     groups = np.arange(120) // 2 if grouped else None
     options = {"groups": groups, "n_folds": 2, "n_trees": 10}
-    together = evaluate(X, y, **options).comparison.predictions.estimates
+    together = evaluate(X, y, **options).predictions.estimates
     for method in ("venn-abers", "venn", "platt"):
-        alone = evaluate(X, y, methods=[method], **options).comparison.predictions.estimates
+        alone = evaluate(X, y, methods=[method], **options).predictions.estimates
         for kind in ("bounds", "confidence"):
             first, second = getattr(together[method], kind), getattr(alone[method], kind)
             if first is not None:
@@ -151,7 +150,7 @@ def test_folds_are_at_most_the_groups(estimator):
     hospital = np.array(["north", "south", "west"])[np.arange(240) % 3]
     options = {"estimator": estimator, "n_trees": 10, "methods": ["venn-abers"]}
     evaluation = evaluate(X, y, groups=hospital, **options)
-    assert evaluation.comparison.predictions.n_folds == 3
+    assert evaluation.predictions.n_folds == 3
     assert "There are 3 groups: 3 folds instead of 5." in evaluation.notes
     assert "In folds: there are 2 groups: 2 folds instead of 5." in evaluation.notes
     two = evaluate(X, y, groups=hospital == "west", **options)
@@ -171,7 +170,7 @@ def test_every_named_estimator(name):
         evaluation = evaluate(X, y, estimator=name, **QUICK)
         evaluation.model.fit(X, y).predict_proba(X)
     assert evaluation.methods.loc["none", "name"].startswith("Raw ")
-    assert evaluation.comparison.auc.auc >= 0.5
+    assert evaluation.findings.auc.value >= 0.5
 
 
 def test_an_estimator_of_ones_own():
@@ -192,9 +191,9 @@ def test_groups_are_never_on_both_sides():
     X = rng.normal(size=(40, 4))[groups]  # names the group, and tells nothing else
     options = {"n_folds": 4, "n_trees": 20, "methods": ["venn-abers"]}
     loose, grouped = evaluate(X, label, **options), evaluate(X, label, groups=groups, **options)
-    auc = grouped.comparison.auc
-    assert loose.comparison.auc.auc > 0.9 and not auc.above_chance
-    fold = grouped.comparison.predictions.fold
+    auc = grouped.findings.auc
+    assert loose.findings.auc.value > 0.9 and not auc.low > 0.5
+    fold = grouped.predictions.fold
     for i in range(4):
         assert not set(groups[fold == i]) & set(groups[fold != i])
     assert auc.high - auc.low > 0.25  # 40 observations, not 200
@@ -205,7 +204,9 @@ def test_rows_in_order_of_time():
     X, y = table_of(120, 11)
     day = pd.date_range("2021-01-01", periods=120).strftime("%Y-%m-%d").to_numpy(object)
     evaluation = evaluate(X, y, time=day, n_folds=3, n_trees=10, methods=["venn-abers"])
-    assert evaluation.origin.kind == "time" and evaluation.rows.tolist() == list(range(30, 120))
+    assert evaluation.findings.origin.kind == "time" and evaluation.rows.tolist() == list(
+        range(30, 120)
+    )
     assert any("30 of 120 rows only train" in note for note in evaluation.notes)
 
 
@@ -216,7 +217,7 @@ def test_rare_classes():
     assert evaluation.classes["n"].to_dict() == {"a": 20, "b": 19, "rare": 3}
     assert "Left out: 'single'." in evaluation.notes[0]
     few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20, methods=["platt"])
-    assert few.comparison.predictions.n_folds == 3 and "3 folds instead of 10" in few.notes[0]
+    assert few.predictions.n_folds == 3 and "3 folds instead of 10" in few.notes[0]
 
 
 def test_refused_arguments_and_data():
@@ -239,7 +240,7 @@ def test_one_odd_cell_is_judged_as_fit_takes_it():
     """A column of numbers with one cell of text is text in every fold, as it is to fit."""
     X, y = mixed_table()
     evaluation = evaluate(X, y, n_folds=4, n_trees=10, methods=["platt"])
-    assert evaluation.settings["columns"] == {
+    assert evaluation.findings.settings["columns"] == {
         "size": "number", "level": "text", "word": "category", "firm": "text", "seen": "date",
         "when": "text", "vip": "number",
     }  # fmt: skip
@@ -252,7 +253,7 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     options = {"n_folds": 2, "n_trees": 10, "methods": ["platt"]}
     verdict = evaluate(X, y, **options).verdict
     assert (verdict.action, verdict.column) == ("check", "repair") and "“repair”" in str(verdict)
-    assert not evaluate(X[["heat"]], y, **options).origin.suspects
+    assert not evaluate(X[["heat"]], y, **options).findings.origin.suspects
 
 
 def test_it_prints_a_few_lines(cancer):
@@ -269,16 +270,16 @@ def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
     x = rng.normal(size=200)
     y = np.where(signal * x + rng.normal(size=200) > 0, "yes", "no")
     evaluation = check(y, 1 / (1 + np.exp(-2 * x)), positive="yes")
-    c = evaluation.comparison
+    c, predictions = evaluation.findings, evaluation.predictions
     reasons = evaluation.verdict.reasons
     text = next(reasons[name] for name in reasons if name.startswith("How well it predicts"))
     skills = evaluation.methods.loc[c.method, "brier_skill"]
     word = "lower" if skills > 0 else "higher"
     assert f"% {word} than that of always predicting" in text and "is \u2212" not in text
-    assert key_figures(c)[2][1].startswith(f"{word} Brier score")
+    assert evaluation.verdict.figures[3][1].startswith(f"{word} Brier score")
     assert (skills > 0) == (signal > 0)
-    p = c.predictions.estimates[c.method].p[:, 1]
-    n_draws = comparison.N_DRAWS_OF_DISTANCES
-    distances = calibration_distances(c.predictions.codes, p, n_draws=n_draws)
+    p = predictions.estimates[c.method].p[:, 1]
+    distances = calibration_distances(predictions.codes, p)
     assert evaluation.methods.loc[c.method, "ici"] == pytest.approx(distances.ici.value)
-    assert evaluation.methods.loc[c.method, "emax_high"] == pytest.approx(distances.emax.high)
+    chance = evaluation.methods.loc[c.method, "emax_by_chance"]
+    assert chance == pytest.approx(distances.by_chance["emax"])

@@ -36,8 +36,8 @@ def test_files_contain_what_is_drawn(evaluation, written):
             assert (written / f"{name}.{ending}").read_bytes().startswith(start)
         svg = (written / f"{name}.svg").read_text("utf-8")
         assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) == pytest.approx(85 / 25.4 * 72)
-    comparison = evaluation.comparison
-    options = comparison.predictions.for_metric(comparison.predictions.estimates["Predictions"])
+    predictions = evaluation.predictions
+    options = predictions.for_metric(predictions.estimates["Predictions"])
     table = pd.read_csv(written / "calibration.csv")
     curve = metrics.reliability_curve(**options)
     parts = dict(iter(table.groupby("part")))
@@ -51,10 +51,9 @@ def test_files_contain_what_is_drawn(evaluation, written):
     expected = metrics.decision_curve(thresholds=at, versus=np.zeros(len(options["y"])), **options)
     np.testing.assert_allclose(of["Predictions"]["net_benefit"], expected.net_benefit)
     np.testing.assert_allclose(of["flag every row"]["net_benefit"], expected.everyone)
-    for key in ("difference", "difference_low", "difference_high"):
-        np.testing.assert_allclose(of["flag no row"][key], getattr(expected, key))
-    gain = of["flag every row"]["difference"]
-    np.testing.assert_allclose(gain, expected.net_benefit - expected.everyone, atol=1e-12)
+    for end in ("low", "high"):
+        interval = getattr(expected, f"difference_{end}")
+        np.testing.assert_allclose(of["Predictions"][end], interval)
     table = pd.read_csv(written / "intervals.csv")
     assert (table["lower"] <= table["probability"]).all() and set(table["observed"]) == {0, 1}
 
@@ -66,7 +65,9 @@ def test_the_same_numbers_give_the_same_files(evaluation, written, tmp_path):
 
 
 def test_the_ends_of_the_axes_are_those_that_are_given(evaluation):
-    for name, picture in [*pictures(evaluation, (0.1, 0.4)).items()][:2]:
+    for name, picture in [
+        *pictures(evaluation.findings, evaluation.predictions, (0.1, 0.4)).items()
+    ][:2]:
         ax = Figure(layout="constrained").subplots()
         picture.paint(ax)
         assert ax.get_xlim() == (0.1, 0.4) and ax.get_xscale() == "linear"
@@ -81,7 +82,8 @@ def test_more_classes_have_no_decision_curve(tmp_path):
 
 
 def test_the_names_of_the_files_are_those_of_the_option(evaluation):
-    assert [f"{n}.{ending}" for n in pictures(evaluation) for ending in ENDINGS] == [*FIGURE_FILES]
+    names = pictures(evaluation.findings, evaluation.predictions)
+    assert [f"{n}.{ending}" for n in names for ending in ENDINGS] == [*FIGURE_FILES]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from sklearn.metrics import log_loss, roc_auc_score
 
 from oracles.metrics import rows_of_auc, rows_of_slope
@@ -28,9 +29,9 @@ def predictions_of(codes, groups=None, k=2):
 
 
 def test_measures_are_those_of_scikit_learn_and_ours(cancer):
-    predictions = cancer.comparison.predictions
+    predictions = cancer.predictions
     y = np.array(["benign", "malignant"])[predictions.codes]
-    for method, m in cancer.comparison.measures.items():
+    for method, m in cancer.findings.measures.items():
         p = cancer.probabilities[method]
         if not m.impossible:
             assert m.log_loss == pytest.approx(log_loss(y, p), rel=1e-9)
@@ -40,14 +41,14 @@ def test_measures_are_those_of_scikit_learn_and_ours(cancer):
         assert (m.impossible > 0) == np.isinf(m.log_loss)
     frame = cancer.methods
     assert list(frame.index) == [*METHODS, "baseline"]
-    assert frame.loc["venn", "width"] == cancer.comparison.measures["venn"].width > 0
+    assert frame.loc["venn", "width"] == cancer.findings.measures["venn"].width > 0
     assert np.isnan(frame.loc["none", "width"])
 
 
 def test_the_baseline_is_the_best_constant():
     y, p, _ = calibrated(300, 1)
     evaluation = check(y, p)
-    baseline, share = evaluation.comparison.baseline, (y == "yes").mean()
+    baseline, share = evaluation.findings.baseline, (y == "yes").mean()
     assert baseline.brier == pytest.approx(share * (1 - share))
     entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
     assert baseline.log_loss == pytest.approx(entropy)
@@ -56,11 +57,12 @@ def test_the_baseline_is_the_best_constant():
     assert m["brier_skill"] == pytest.approx(1 - m["brier"] / (share * (1 - share)))
     outcome = (y == "yes") * 1.0
     gap = -outcome * np.log(share / p) - (1 - outcome) * np.log((1 - share) / (1 - p))
-    gain = evaluation.comparison.gain
+    gain = evaluation.findings.gain
     assert gain.loss == "log loss" and gain.mean == pytest.approx(gap.mean())
-    assert gain.margin == pytest.approx(1.9679 * gap.std(ddof=1) / np.sqrt(300), rel=1e-3)
+    quantile = student.ppf(0.975, outcome.sum() - 1)  # of the rarer outcome
+    assert gain.margin == pytest.approx(quantile * gap.std(ddof=1) / np.sqrt(300), rel=1e-3)
     sure = check(y, np.where(np.arange(300) == 7, y != "yes", p))  # once quite sure, and wrong
-    assert sure.comparison.gain.loss == "Brier score" and sure.comparison.best.impossible == 1
+    assert sure.findings.gain.loss == "Brier score" and sure.findings.best.impossible == 1
     for constant in np.linspace(0.01, 0.99, 50):
         assert ((constant - outcome) ** 2).mean() >= baseline.brier - 1e-12
 

@@ -1,5 +1,6 @@
 """Sentences for a paper are true of the options: they change with them."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 from support.report_data import COSTS, calibrated
 from vennforest.metrics import auc_interval, threshold_table
 from vennforest.report import check
-from vennforest.report.section import Section
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +21,15 @@ def test_numbers_are_those_of_the_measures(plain):
     y, p, evaluation = plain
     text = evaluation.to_text()
     area = auc_interval(y, p)
-    assert f"C was {area.auc:.3f} ({area.low:.3f} to {area.high:.3f})" in text
-    assert f"“no” in {(y == 'no').sum()}, “yes” in {(y == 'yes').sum()}" in text
+    assert f"C was {area.value:.3f} ({area.low:.3f} to {area.high:.3f})" in text
+    assert f"“no” in {(y == 'no').sum()} and “yes” in {(y == 'yes').sum()}" in text
     assert "The data (cohort.csv) were 300 rows. The outcome was “relapse”" in text
-    t = evaluation.thresholds.index[
-        np.abs(evaluation.thresholds.index - (y == "yes").mean()).argmin()
-    ]
+    t = (y == "yes").mean()
     sensitivity = threshold_table(y, p, [t], pos_label="yes").sensitivity[0]
     assert f"At a threshold of {t:.3f}, sensitivity {100 * sensitivity:.1f}% (" in text
     assert text.index("## Methods") < text.index("Discrimination") < text.index("## Results")
-    assert 150 < len(text.split()) < 400
-    verb = "rejected" if evaluation.comparison.best.pvalue < 0.02 else "did not reject"
+    assert 150 < len(text.split()) < 450
+    verb = "rejected" if evaluation.findings.best.pvalue < 0.02 else "did not reject"
     assert f"Tests {verb} calibration (p" in text
 
 
@@ -47,13 +45,9 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_split_is_that_of_the_evaluation(plain, kind):
     evaluation = plain[-1]
-    predictions = replace(evaluation.comparison.predictions, fold=np.arange(300) % 5)
-    changed = replace(
-        evaluation,
-        origin=replace(evaluation.origin, kind=kind, noun="forest", calibrate_on="oob"),
-        comparison=replace(evaluation.comparison, predictions=predictions),
-        settings={"random_state": 7},
-    )
+    origin = replace(evaluation.findings.origin, kind=kind, noun="forest", calibrate_on="oob")
+    findings = replace(evaluation.findings, origin=origin, folds=5, settings={"random_state": 7})
+    changed = replace(evaluation, findings=findings)
     text = changed.to_text()
     assert [other for other, sentence in KINDS.items() if sentence in text] == [kind]
     is_trained = kind in ("folds", "time", "sites")
@@ -76,12 +70,12 @@ def test_groups_subgroups_costs_and_notes_have_sentences(plain):
 
 
 def test_sections_are_results_but_updates_are_not(plain):
-    parts = [Section("Grades", "grades", ["Too low in B."])]
-    parts += [Section("Another population", "updates", ["Are these rows …"])]
-    text = plain[-1].with_sections(parts).to_text()
-    assert (
-        "tested by grades" in text and text.endswith("Too low in B.\n") and "Are these" not in text
-    )
+    y, p, _ = plain
+    grade = np.array([*"ABCDEFGH"])[np.arange(300) % 8]
+    text = check(y, p / 30, positive="yes", grades=grade, updates=True).to_text()
+    assert "tested by grades" in text and "Are these rows" not in text
+    listed = re.search(r"too low in (.*?) \(exact", text)[1]
+    assert sorted(listed.replace(" and ", ", ").split(", ")) == [*"ABCDEFGH"]
 
 
 def test_many_classes_have_no_line_and_no_threshold():

@@ -16,7 +16,8 @@ from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
 from vennforest.report import check, figures
 from vennforest.report.page import LEVELS, SUBGROUPS, THRESHOLDS, render, table
-from vennforest.report.section import Picture, Section
+from vennforest.report.section_words import SECTIONS, SectionView
+from vennforest.report.sections import Section
 
 
 class Page(HTMLParser):
@@ -94,7 +95,6 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     m = cancer.methods
     for number in (m.loc["none", "brier"], m.loc["venn-abers", "auc"], m.loc["platt", "log_loss"]):
         assert f"{number:.3f}" in text
-    assert f"{100 * m.loc['none', 'calibration_error']:.1f} percentage points" in text
     assert cancer.verdict.sentence in text
     assert "vennforest fit" in text and "vennforest report --example breast-cancer" in text
     assert "Always “operate”" in text
@@ -122,9 +122,9 @@ def test_a_method_has_one_colour_in_all_pictures(monkeypatch):
     y = np.repeat(np.arange(3), 60)
     p = np.random.default_rng(0).dirichlet(np.ones(3), 180)
     evaluation = check(y, {"worse": p, "better": (p + np.eye(3)[y]) / 2})
-    paints = [figures.pictures(evaluation)["calibration"].paint]
+    paints = [figures.pictures(evaluation.findings, evaluation.predictions)["calibration"].paint]
     monkeypatch.setattr(figures, "draw", lambda name, picture: paints.append(picture.paint))
-    figures.classes(evaluation.comparison, evaluation.origin)
+    figures.classes(evaluation.findings, evaluation.predictions)
     colours = []
     for paint in paints:
         ax = Figure().subplots()
@@ -142,7 +142,7 @@ def test_rare_events_are_told_apart(draw_only):
     evaluation = check(y, {"good": p, "worse": np.sqrt(p * p.mean())})
     text = render(evaluation)
     assert " 0.0 percentage points" not in text and "logarithmic" in text
-    first, second = (f"{m.brier:.6f}" for m in evaluation.comparison.measures.values())
+    first, second = (f"{m.brier:.6f}" for m in evaluation.findings.measures.values())
     assert first != second and first in text and second in text
 
 
@@ -159,7 +159,11 @@ def test_the_summary_is_json(cancer):
     summary = json.loads(json.dumps(cancer.summary(), allow_nan=False))
     assert summary["verdict"]["method"] == cancer.verdict.method
     assert summary["methods"]["venn"]["width"] == cancer.methods.loc["venn", "width"]
-    assert summary["classes"] == {"benign": 357, "malignant": 212}
+    assert {c: row["n"] for c, row in summary["classes"].items()} == {
+        "benign": 357,
+        "malignant": 212,
+    }
+    assert summary["classes"]["benign"]["recall"] == cancer.classes.loc["benign", "recall"]
     assert summary["methods"]["none"]["width"] is None
     assert len(summary["thresholds"]) == len(cancer.thresholds)
 
@@ -239,28 +243,34 @@ def test_print_is_short(drawn_page, tmp_path):
     assert all(len(sheet.split("\n")) > 8 for sheet in sheets)
 
 
-def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw_only):
+def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw_only, monkeypatch):
     draw_only("grades")
     frame = pd.DataFrame(
         {"n": [1200, 3], "rate": [0.5, np.nan], "rate_low": [0.4, np.nan], "rate_high": [0.6, 1]},
         index=pd.Index(["A", SCRIPT], name="Grade"),
-    ).assign(verdict=["too low", None])
-    columns = [("n", "Rows", "count"), ("rate", "Rate", "probability"), ("verdict", "Is", "text")]
-    picture = Picture((9.0, 3.4), lambda ax: ax.plot(), "")
-    section = Section("Grades", "grades", ["One <sentence>."], frame, columns, picture)
-    page = render(replace(cancer, sections=(section,)))
+    )
+    columns = [("n", "Rows", "count"), ("rate", "Rate", "probability")]
+    picture = figures.Picture((9.0, 3.4), lambda ax: ax.plot(), "")
+    view = SectionView("Grades", columns, lambda *_: ["One <sentence>."], lambda *_: picture)
+    monkeypatch.setitem(SECTIONS, "grades", view)
+    findings = replace(cancer.findings, sections={"grades": Section(frame)})
+    evaluation = replace(cancer, findings=findings)
+    page = render(evaluation)
     text = "|".join(part.strip() for part in Page(page).text if part.strip())
-    assert "Grade|Rows|Rate|Is|A|1,200|0.500 (0.400\u00a0to\u00a00.600)|too low|" in text
-    assert "|3|–|–|" in text and "One <sentence>." in text and '<a href="#grades">' in page
+    assert "Grade|Rows|Rate|A|1,200|0.500 (0.400\u00a0to\u00a00.600)|" in text
+    assert "|3|–|" in text and "One <sentence>." in text and '<a href="#grades">' in page
     assert page.count("<figure") == cancer_html.count("<figure") + 1
     assert SCRIPT not in page
-    summary = json.loads(json.dumps(replace(cancer, sections=(section,)).summary()))
-    assert summary["sections"]["grades"]["table"][1]["rate"] is None
+    summary = json.loads(json.dumps(evaluation.summary()))
+    assert summary["sections"]["grades"]["frame"][1]["rate"] is None
 
 
 def test_a_page_without_further_reasons_has_no_empty_section(cancer, draw_only):
     draw_only()
-    first = dict(list(cancer.verdict.reasons.items())[:2])
-    page = render(replace(cancer, verdict=replace(cancer.verdict, reasons=first), notes=[]))
+    first = dict(list(cancer.verdict.reasons.items())[:3])
+    findings = replace(cancer.findings, notes=[])
+    verdict = replace(cancer.verdict, reasons=first)
+    page = render(replace(cancer, verdict=verdict, findings=findings))
     assert 'id="why"' not in page and "#why" not in page
-    assert 'id="why"' in render(replace(cancer, notes=["One."]))
+    noted = replace(cancer, findings=replace(findings, notes=["One."]))
+    assert 'id="why"' in render(noted)

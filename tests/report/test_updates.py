@@ -9,40 +9,46 @@ from support.report_data import calibrated
 from vennforest import CalibratedClassifier, update
 from vennforest.report import check
 from vennforest.report.measures import RAW
-from vennforest.report.section import Section
-from vennforest.report.sections import with_updates
+from vennforest.report.section_words import SECTIONS
+from vennforest.report.words import Words
 
 
 def section(evaluation):
-    (updates,) = [s for s in evaluation.sections if s.anchor == "updates"]
-    return updates
+    return evaluation.sections["updates"]
+
+
+def sentences(evaluation):
+    words = Words(evaluation.findings)
+    return SECTIONS["updates"].sentences(words, section(evaluation), None)
 
 
 def test_updates_are_those_of_update():
     rng = np.random.default_rng(9)
     p = expit(rng.normal(-1, 1.2, 400))
     y, groups = np.where(rng.random(400) < expit(logit(p) + 1), "yes", "no"), np.arange(400) // 2
-    part = section(check(y, p, groups=groups))
+    evaluation = check(y, p, groups=groups)
+    part = section(evaluation)
     result = update(p, y, groups=groups)
     np.testing.assert_allclose(part.frame["log_loss"], result.gains["log_loss"], rtol=0.02)
     assert part.frame.index.tolist()[0] == "Keep the probabilities"
     assert np.isnan(part.frame["gain"].iloc[0])
-    assert f"Tests choose: move the intercept. {result.reason}" in part.sentences[1]
-    assert "groups kept together" in part.sentences[0]
-    few = section(check(y[:15], p[:15], updates=True))
-    certain = section(check(y, p.round(0)))
-    assert "at least 20 rows for an update, got 15" in few.sentences[0] and few.frame is None
-    assert "both excluded, got 0 or 1 in 400 of 400 rows" in certain.sentences[0]
+    texts = sentences(evaluation)
+    assert f"Tests choose: move the intercept. {result.reason}" in texts[1]
+    assert "groups kept together" in texts[0]
+    few, certain = check(y[:15], p[:15], updates=True), check(y, p.round(0))
+    assert section(few).frame is None
+    assert "at least 20 rows for an update, got 15" in sentences(few)[0]
+    assert "both excluded, got 0 or 1 in 400 of 400 rows" in sentences(certain)[0]
 
 
 def test_updates_are_shown_where_calibration_is_rejected_or_they_are_asked_for():
     y, p, _ = calibrated(400, 5)
     good, bad = check(y, p), check(y, p**2)
-    assert good.sections == () and section(bad).choice != "keep"
-    assert section(with_updates(good, is_asked=True)).choice == "keep"
-    assert len(with_updates(bad, is_asked=True).sections) == 1  # once
-    part = Section("Segments", "segments", [], finding="segments: off")
-    assert section(with_updates(good.with_sections([part]))).choice == "keep"
+    assert not good.sections and bad.findings.choice not in ("", "keep")
+    assert check(y, p, updates=True).findings.choice == "keep"
+    wrong = np.where(np.arange(400) < 200, 0.5 * p, 1 - 0.5 * (1 - p))  # in opposite directions
+    parts = check(y, wrong, by={"half": np.arange(400) < 200}, tolerance=0.4)
+    assert parts.findings.rejected or not parts.sections
 
 
 def test_a_model_has_the_prior_shift_beside_them(tmp_path, draw_only):
@@ -55,7 +61,7 @@ def test_a_model_has_the_prior_shift_beside_them(tmp_path, draw_only):
     evaluation = check(y[rare], model, X=X[rare], updates=True)
     part = section(evaluation)
     shown = ["Keep the probabilities", "Move the intercept", "Prior shift", "A new map"]
-    assert part.frame.index.tolist() == shown and len(part.sentences) == 1
+    assert part.frame.index.tolist() == shown and len(sentences(evaluation)) == 1
     assert (part.frame["gain"].iloc[1:3] > 0.02).all()
     evaluation.to_html(tmp_path / "page.html")
     assert "Another population</h2>" in (tmp_path / "page.html").read_text("utf-8")

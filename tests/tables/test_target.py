@@ -13,7 +13,7 @@ def test_rows_without_a_label_are_left_out_and_counted():
     labelled = split_target(table, "y")
     assert labelled.y.tolist() == ["a", "b", "a"]
     assert labelled.X.index.tolist() == [0, 2, 3]
-    assert labelled.notes == ["2 of 5 rows have no 'y' and are left out."]
+    assert labelled.notes[0].startswith("2 of 5 rows have no 'y' and are left out. If")
 
 
 @pytest.mark.parametrize(("labels", "expected", "kinds"), [

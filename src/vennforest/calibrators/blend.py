@@ -44,13 +44,8 @@ def fit_blend(
         Weights of the rows.
     """
     _, n, k = logs.shape
-    _, first, model, counts = np.unique(
-        logs.reshape(len(logs), -1),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
+    same = [next(i for i, other in enumerate(logs) if np.array_equal(log, other)) for log in logs]
+    first, model, counts = np.unique(same, return_inverse=True, return_counts=True)
     distinct = logs[first]
     m = len(first)
     total = np.ones(n) if sample_weight is None else sample_weight
@@ -75,4 +70,4 @@ def fit_blend(
     result: Any = minimize(  # type: ignore[call-overload]
         loss, mean, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    return result.x[:m][model.ravel()] / counts[model.ravel()], result.x[m:]
+    return (result.x[:m] / counts)[model], result.x[m:]

@@ -40,14 +40,13 @@ from vennforest.classifier.parameters import (
 )
 from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
 from vennforest.classifier.training_rows import predict_training_rows
-from vennforest.counts import check_ratio
 from vennforest.forest import Votes
 from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares, with_step
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_class_examples
-from vennforest.sources.estimators import trained_names
+from vennforest.sources.estimators import names_to_compare, trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 PerFold = TypeVar("PerFold")
@@ -80,7 +79,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         ``MixedForestClassifier(n_estimators=300)``. The data given to ``fit`` only calibrates a
         ``FrozenEstimator``, of which a copy is kept. A ``Pipeline`` that ends in a forest counts as
         that forest. A list of names and classifiers, as in ``StackingClassifier``, is blended into
-        one score by weights that are fitted to their calibration scores: see ``blend_``.
+        one score by weights that are fitted to their calibration scores: see ``blend_``. One that
+        is ``"drop"`` is left out.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"none"``, or an instance from
@@ -199,7 +199,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             Rows that belong together, such as those of one patient: no row is scored by a model
             that saw another of its group.
         **fit_params
-            Passed to the estimator's ``fit``; with metadata routing, as they are requested.
+            Passed to the estimator's ``fit``; of several estimators to that of each, or as
+            ``name__key`` to that of one. With metadata routing, as they are requested.
 
         Raises
         ------
@@ -214,11 +215,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         split_state = np.random.RandomState(0) if self.random_state is None else random_state
         estimators = named_estimators(self.estimator, self.n_jobs)
+        column_names = names_to_compare(estimators.values(), X)
         frozen_classes = classes_of_frozen(estimators)
         codes, classes = encode_labels(y, frozen_classes, n)
         weight = check_weights(sample_weight, len(codes))
-        if weight is not None:
-            check_ratio(weight)
         check_class_examples(codes, classes, weight, frozen_classes is not None)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         members = {}
@@ -241,6 +241,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             row_groups=data.groups,
             groups=groups_by,
             group_codes=group_codes,
+            column_names=column_names,
         )
         return self._calibrate(replace(fitted, row_sketch=sketch_rows(fitted.hash_as_read(X))))
 
@@ -329,8 +330,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
             ``"likelihood-ratio"``: by a limit theorem with simulated corrections; what it covers
             is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never below
-            the level if calibration scores are of examples kept apart from training; not with a
-            model per fold, nor with weights that are not integers.
+            the level if calibration scores are of examples kept apart from training (of a blend,
+            whose weights they fit too, about); not with a model per fold, nor with weights that
+            are not integers.
 
         Returns
         -------

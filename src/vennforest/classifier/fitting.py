@@ -35,7 +35,7 @@ def fit_to_examples(
     if fitted.on == "auto":
         fitted.on = kind
     y = classes[examples.codes]
-    fitted.fit(examples.scores, y, sample_weight=examples.weight, classes=classes)
+    fitted._fit_examples(examples.scores, y, examples.weight, classes, warns=False)
     fitted.score_range_ = None  # new scores are by the same model
     return fitted
 

@@ -44,29 +44,23 @@ from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
-from vennforest.report.section import Section
-from vennforest.report.sections import (
-    GRADES_OF_GROUPS,
-    PROMISES,
-    grades_section,
-    promised_thresholds,
-    segments_section,
-    with_updates,
-)
+from vennforest.report.section_words import MAX_LISTED, SECTIONS
+from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
+from vennforest.report.splits import read_times
+from vennforest.report.words import Words
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """An evaluation and its rows, columns of probabilities by method and label, and commands.
+    """An evaluation, columns of probabilities by method and label, and commands.
 
     The last one of ``commands`` updates the probabilities; ``anew`` calibrates the scores of a
     calibrator again.
     """
 
     evaluation: Evaluation
-    rows: pd.DataFrame
     columns: dict[str, dict[str, str]]
     commands: list[list[str]]
     anew: list[str] | None = None
@@ -79,30 +73,27 @@ def run_check(options: Check) -> None:
     model = _model_of(options)
     frame = read_rows(path, model, options.form, options.target)
     options.row_counts[path] = len(frame)
+    if options.horizon is not None:  # a row without a label was last seen without the event
+        frame = _without_event(frame, options)
     table = split_target(frame, options.target, name=path.name, screened=False)
-    groups, by = [options.groups, options.grades], options.by or []
+    groups, by = [options.groups, options.grades, options.validation], options.by or []
+    by = [*by, *filter(None, (options.weight, options.time, options.until))]
     segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
     divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
     divided = divided.loc[table.X.index]
-    values = values_in(divided[list(dict.fromkeys(filter(None, [options.groups, *by])))])
-    promised = [name for name in PROMISES if getattr(options, name) is not None]
-    targets = {name: check_inside(getattr(options, name), f"--{name}") for name in promised}
     if options.data is None:
-        outcome = _check_columns(options, table, values)
+        outcome = _check_columns(options, table, divided)
     else:
         cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
-        outcome = _judge_model(options, model, cells, table, values)
+        outcome = _judge_model(options, model, cells, table, divided)
     evaluation = outcome.evaluation
-    sections = [promised_thresholds(evaluation.comparison, targets)] if targets else []
-    validation = _validation_sections(options, evaluation, divided.loc[outcome.rows.index])
-    evaluation = evaluation.with_sections([*sections, *validation])
-    if not evaluation.origin.trained_on_rows:
-        evaluation = with_updates(evaluation)
     is_off = evaluation.verdict.action == "recalibrate"
     commands = _next_commands(options, evaluation, outcome) if is_off else []
     write_page(evaluation, options, commands, outcome.columns)
-    for section in validation:
-        say(section.sentences[0])
+    words, sections = Words(evaluation.findings), evaluation.sections
+    for name in ("grades", "segments", "sites"):
+        if name in sections:
+            say(SECTIONS[name].sentences(words, sections[name], MAX_LISTED)[0])
     fail(evaluation, failures)
 
 
@@ -119,13 +110,31 @@ def _check_options(options: Check) -> list[str]:
         raise InputError("--reference must be given with --grades, got no --grades")
     if options.grades is not None and options.groups is not None:
         raise InputError(GRADES_OF_GROUPS)
+    if options.horizon is not None and None in (options.time, options.until):
+        raise InputError("--horizon must be used with --time and --until, the dates of each row")
+    if options.until is not None and options.horizon is None:
+        raise InputError("--until must be used with --horizon, got no --horizon")
+    if options.time is not None and options.grades is None and options.horizon is None:
+        raise InputError("--time must be used with --grades or --horizon, got neither")
     return check_page_options(options)
 
 
-def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
+def _without_event(frame: pd.DataFrame, options: Check) -> pd.DataFrame:
+    """Return the table with the other label where the label of the event is missing."""
+    labels = frame[options.target]
+    present = labels.dropna().unique().tolist()
+    negative = [label for label in present if str(label) != options.positive]
+    if options.positive is None and len(present) == 2:
+        negative = sorted(present)[:1]
+    if labels.notna().all() or len(negative) != 1:
+        return frame
+    return frame.assign(**{options.target: labels.fillna(negative[0])})
+
+
+def _check_columns(options: Check, table: LabelledTable, divided: pd.DataFrame) -> Outcome:
     """Evaluate the probabilities in columns of a table."""
     entries, names = list(options.probability or ()), [*map(str, table.X.columns)]
-    classes = _named_classes(entries, np.unique(table.y))
+    classes = _named_classes(entries, np.unique(table.y), options.positive)
     columns = [split_entry(entry, classes, names)[1] for entry in entries]
     p = np.column_stack([numbers_in(table.X, name) for name in columns])
     present = np.isfinite(p).all(axis=1)
@@ -142,15 +151,13 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
         model: _with_bounds(_in_class_order(of_model, by_column), X, of_model, len(models))
         for model, of_model in models.items()
     }
-    values = {name: column[present] for name, column in values.items()}
-    arguments = common_arguments(options, table, values)
-    y = table.y[present]
-    evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
+    arguments = _arguments(options, table, divided.loc[X.index], classes)
+    evaluation = check(table.y[present], predictions, classes=classes, **arguments)
     best = models[evaluation.verdict.method].entries
     words = ["calibrate", options.input_name(options.predictions), "-t", table.target]
     words += _repeated("-s", best[-1:] if len(classes) == 2 else best) + options.words(FORM)
     of_labels = {model: _names_by_label(of_model) for model, of_model in models.items()}
-    return Outcome(evaluation, X, of_labels, [words])
+    return Outcome(evaluation, of_labels, [words])
 
 
 def _models_of_columns(
@@ -189,9 +196,24 @@ def _in_class_order(columns: ClassColumns, by_name: dict[str, FloatArray]) -> Fl
     return np.hstack([p, 1 - p] if columns.of_first else [1 - p, p])
 
 
-def _named_classes(entries: Sequence[str], labels: NDArray[Any]) -> list[Any]:
-    """Return the labels, and those without a row that columns such as ``p(c)`` name."""
+def _named_classes(entries: Sequence[str], labels: NDArray[Any], positive: str | None) -> list[Any]:
+    """Return the labels, and those without a row that columns such as ``p(c)`` name.
+
+    Of one label the other is that of ``positive`` or ``LABEL=COLUMN``, or of 0 and 1 the other.
+    """
     classes: list[Any] = labels.tolist()
+    if len(classes) == 1:
+        label = classes[0]
+        texts = [positive, *(entry.partition("=")[0] for entry in entries if "=" in entry)]
+        others = [text for text in texts if text not in (None, str(label))]
+        if label in (0, 1):  # True and False too
+            others.append(1 - label)
+        if not others:
+            raise InputError(
+                f"the target must have two classes, got {str(label)!r} alone: name the other one "
+                "with --positive"
+            )
+        return sorted([label, type(label)(others[0])])
     forms = [CLASS_COLUMN.fullmatch(entry) for entry in entries]
     if len(entries) <= max(2, len(classes)) or None in forms:
         return classes
@@ -204,39 +226,50 @@ def _named_classes(entries: Sequence[str], labels: NDArray[Any]) -> list[Any]:
 
 def _next_commands(options: Check, evaluation: Evaluation, outcome: Outcome) -> list[list[str]]:
     """Return the commands that recalibrate, with the update that the page's tests choose."""
-    choice = next((section.choice for section in evaluation.sections if section.choice), "keep")
-    if choice == "keep":
+    choice = evaluation.findings.choice
+    if choice in ("", "keep"):
         return [outcome.anew] if outcome.anew is not None else outcome.commands
     *earlier, last = outcome.commands
     return [*earlier, [*last, "--update", choice, *options.words(["groups"])]]
 
 
-def _validation_sections(
-    options: Check, evaluation: Evaluation, rows: pd.DataFrame
-) -> list[Section]:
-    """Return the sections that the options ``--grades`` and ``--segments`` ask for."""
-    sections, comparison, columns = [], evaluation.comparison, [*map(str, rows)]
+def _arguments(
+    options: Check, table: LabelledTable, divided: pd.DataFrame, classes: Sequence[Any]
+) -> dict[str, Any]:
+    """Return the arguments of ``check`` beside labels and probabilities."""
+    named = [options.groups, options.validation, options.weight, *(options.by or [])]
+    named += [options.time, options.until]
+    values = values_in(divided[list(dict.fromkeys(filter(None, named)))])
+    arguments = common_arguments(options, table, values) | {"updates": options.updates}
+    promised = [name for name in PROMISES if getattr(options, name) is not None]
+    arguments["promises"] = {
+        name: check_inside(getattr(options, name), f"--{name}") for name in promised
+    }
+    if options.validation is not None:
+        arguments["site"] = values[options.validation]
     if options.grades is not None:
-        grade, reference = rows[options.grades], None
-        if options.reference is not None:
-            reference_rows = read_table(options.reference, [options.grades], form=options.form)
-            options.row_counts[options.reference] = len(reference_rows)
-            reference = reference_rows[find_name(reference_rows.columns, options.grades)]
-        sections.append(grades_section(comparison, grade, reference))
+        arguments["grades"] = divided[options.grades]
+        arguments["time"] = None if options.time is None else values[options.time]
+    if options.horizon is not None:
+        entry, end = (
+            read_times(values[str(name)], str(name)) for name in (options.time, options.until)
+        )
+        days = (end - entry) / np.timedelta64(1, "D") if entry.dtype.kind == "M" else end - entry
+        arguments["follow_up"] = np.asarray(days, dtype=np.float64), options.horizon
+    if options.reference is not None:
+        reference = read_table(options.reference, [str(options.grades)], form=options.form)
+        options.row_counts[options.reference] = len(reference)
+        arguments["reference"] = reference[find_name(reference.columns, str(options.grades))]
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
-        classes = list(evaluation.classes.index)
+        columns = [*map(str, divided)]
         unused = [split_entry(entry, classes, columns)[1] for entry in options.probability or ()]
-        unused += [name for name in (options.groups, options.grades) if name]
-        unused += [
-            name for label in evaluation.classes.index for name in columns_of(label, OUTPUT_KINDS)
-        ]
-        columns = [name for name in columns if name not in unused]
+        named = [options.groups, options.grades, options.validation, options.weight]
+        unused += [name for name in [*named, options.time, options.until] if name]
+        unused += [name for label in classes for name in columns_of(label, OUTPUT_KINDS)]
+        arguments["segments"] = divided[[name for name in columns if name not in unused]]
     elif options.segments:
-        columns = options.segments
-    if options.segments:
-        seed = evaluation.settings["random_state"]
-        sections.append(segments_section(comparison, rows[columns], seed))
-    return sections
+        arguments["segments"] = divided[options.segments]
+    return arguments
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, columns: ClassColumns, n_models: int) -> Any:
@@ -267,7 +300,7 @@ def _model_of(options: Check) -> Any:
 
 
 def _judge_model(
-    options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
+    options: Check, model: Any, labels: Any, table: LabelledTable, divided: pd.DataFrame
 ) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
     inputs = [options.input_name(options.predictions), options.input_name(options.data)]
@@ -290,8 +323,7 @@ def _judge_model(
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):
-        arguments = common_arguments(options, table, values)
-        evaluation = check(y, model, X=X, updates=options.updates, **arguments)
-    method = [*evaluation.comparison.predictions.estimates][-1]
-    of_labels = {method: {str(c): f"p({c})" for c in model.classes_}}
-    return Outcome(evaluation, table.X, of_labels, commands, anew)
+        arguments = _arguments(options, table, divided, [*model.classes_])
+        evaluation = check(y, model, X=X, **arguments)
+    of_labels = {evaluation.verdict.method: {str(c): f"p({c})" for c in model.classes_}}
+    return Outcome(evaluation, of_labels, commands, anew)

@@ -180,7 +180,10 @@ class CalibratorFile:
         refuse_own_output(names, [*map(str, frame.columns)], classes)
         table = np.column_stack([numbers_in(frame, name) for name in names])
         scores = self.columns.scores_in(table, self.calibrator.on_)
-        return read_scores(scores, 2, self.calibrator.on_).values if len(classes) == 2 else scores
+        if len(classes) > 2:
+            return scores
+        mask_distance = self.calibrator.mask_distance_
+        return read_scores(scores, 2, self.calibrator.on_, mask_distance=mask_distance).values
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""
@@ -240,7 +243,7 @@ def read_document(
         calibrator, document = from_json(text), json.loads(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    return calibrator, score_columns(document), document.get("about", {})
+    return calibrator._by_class(), score_columns(document), document.get("about", {})
 
 
 def read_calibrator(

@@ -159,6 +159,7 @@ Estimator = Annotated[
     Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
 ]
 GroupsColumn = Annotated[Text, column("Groups of dependent rows, such as patients.")]
+WeightColumn = Annotated[Text, column("Weights of rows, such as those of a survey.")]
 Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
 Delimiter = Annotated[Text, option("Between cells of CSV.", metavar="SIGN", default="as in CSV")]
 TextEncoding = Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")]
@@ -207,7 +208,9 @@ OutOfFold = Annotated[
 ]
 FailOn = Annotated[
     Names,
-    comma_list("Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments."),
+    comma_list(
+        "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, oe."
+    ),
 ]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
@@ -366,6 +369,7 @@ class Fit(TableOptions):
     ] = False
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: GroupsColumn = None
+    weight: WeightColumn = None
     drop: Drop = None
     keep: Keep = None
     types: Types = None
@@ -412,6 +416,7 @@ class Report(TableOptions):
     estimator: Estimator = None
     methods: Annotated[Names, comma_list(f"{', '.join(METHOD_CHOICES[1:])}.", default="all")] = None
     groups: GroupsColumn = None
+    weight: WeightColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
     validation: Annotated[
         Text, column("Sites, each predicted by a model of the others; by-group: --groups.")
@@ -458,6 +463,14 @@ class Check(TableOptions):
     scores: ScoreColumns = None
     prior: Prior = None
     groups: GroupsColumn = None
+    weight: WeightColumn = None
+    horizon: Annotated[
+        float | None,
+        option("Days within which events count, with --time and --until.", default=False),
+    ] = None
+    time: Annotated[Text, column("Dates of entry; with --grades, the periods of the table.")] = None
+    until: Annotated[Text, column("Dates of the event, or on which a row was last seen.")] = None
+    validation: Annotated[Text, column("Sites to compare and to pool over.")] = None
     by: By = None
     positive: Positive = None
     costs: CostsTable = None

@@ -11,20 +11,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import typer
 from pandas.api.types import infer_dtype
 
 from vennforest._files import Input, is_standard, marked, shown_path, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError, has_leading_zeros
+from vennforest._validation import FloatArray, InputError, has_leading_zeros
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
-from vennforest.report.words import line_findings
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
+
+NEEDED_BY_FAILURE = {
+    "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
+    "segments": "segments", "oe": "",
+}  # fmt: skip
+"""Names for ``--fail-on``, with the option that each needs."""
 
 
 def split_table(
@@ -93,6 +99,7 @@ def common_arguments(
     return {
         "positive": options.positive,
         "groups": None if options.groups is None else values[options.groups],
+        "sample_weight": None if options.weight is None else weights_in(values, options.weight),
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
         "tolerance": None if options.tolerance is None else options.tolerance / 100,
@@ -101,6 +108,14 @@ def common_arguments(
         "target": table.target,
         "notes": table.notes,
     }
+
+
+def weights_in(values: Mapping[str, Any], name: str) -> FloatArray:
+    """Return the weights (n,) in a column."""
+    weights = pd.to_numeric(pd.Series(values[name]), errors="coerce").to_numpy(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError(f"the weights {name!r} must be numbers of 0 or more in every row")
+    return weights
 
 
 def shares_in(texts: list[str] | None, name: str) -> list[float] | None:
@@ -140,29 +155,20 @@ def check_page_options(options: Report | Check) -> list[str]:
         if value is not None and options.figures is None:
             raise InputError(f"--figure-{name} must be used with --figures, got none")
     names = options.fail_on or []
-    allowed = ["miscalibrated", "oe"]
-    allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
     for name in names:
-        if name not in allowed:
-            hint = f" (give --{name} too)" if name in ("grades", "segments") else ""
-            raise InputError(f"--fail-on must be miscalibrated or oe, got {name!r}{hint}")
+        if name not in NEEDED_BY_FAILURE:
+            raise InputError(
+                f"--fail-on must be any of {', '.join(NEEDED_BY_FAILURE)}, got {name!r}"
+            )
+        needed = NEEDED_BY_FAILURE[name]
+        if needed and getattr(options, needed, None) is None:
+            raise InputError(f"--fail-on {name} must be used with --{needed}, got none")
     return names
 
 
 def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
     """Exit with code 1 if one of the reasons of `check_page_options` applies."""
-    comparison, best = evaluation.comparison, evaluation.comparison.best
-    row = evaluation.methods.loc[comparison.method]
-    is_off = best.impossible or best.exceeds(comparison.tolerance) or line_findings(comparison)
-    failures = {
-        "miscalibrated": "the probabilities are miscalibrated beyond the tolerance and chance"
-        if is_off
-        else "",
-        "oe": "the interval of observed over expected excludes 1"
-        if row.get("observed_expected_low", 0) > 1 or row.get("observed_expected_high", 2) < 1
-        else "",
-        **{section.anchor: section.finding for section in evaluation.sections},
-    }
+    failures = evaluation.verdict.failures
     reasons = [failures[name] for name in names if failures[name]]
     for reason in reasons:
         say(f"Failed: {reason}.")
@@ -220,7 +226,7 @@ def write_page(
 
     ``columns`` are those of the probabilities of each class, by method and label.
     """
-    for note in evaluation.notes:
+    for note in evaluation.findings.notes:
         say(f"Note: {note}")
     lines = [shlex.join(["vennforest", *words]) for words in commands]
     advised, command = "\n".join(lines), typed_command()

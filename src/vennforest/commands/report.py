@@ -32,7 +32,15 @@ from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types, texts_of
 
 REPORT_OPTIONS = [f.name for f in fields(Report) if f.init and f.name not in ("data", "target")]
-FIT_OPTIONS = ["estimator", "trees", "groups", *("drop", "keep", "types", "missing"), *FORM, "seed"]
+FIT_OPTIONS = [
+    "estimator",
+    "trees",
+    "groups",
+    "weight",
+    *("drop", "keep", "types", "missing"),
+    *FORM,
+    "seed",
+]
 """Options that are kept in the commands that are advised."""
 
 OTHER_ESTIMATORS = BLENDED[1:]
@@ -49,7 +57,7 @@ def run_report(options: Report) -> None:
     site = options.groups if options.validation == "by-group" else options.validation
     if options.validation == "by-group" and site is None:
         raise InputError("--validation by-group must be used with --groups, got none")
-    split_by = (options.groups, options.time, site)
+    split_by = (options.groups, options.time, site, options.weight)
     table, values = split_table(options, frame, target, name, types, split_by)
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)
@@ -106,7 +114,7 @@ def _write_predictions(
         table = pa.Table.from_pandas(frame, preserve_index=False)
     else:  # as predict copies it: numbers of text files with all their digits
         table = pa.Table.from_batches(TableFile(options.data, options.form).batches())
-    predictions = evaluation.comparison.predictions
+    predictions = evaluation.predictions
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
     parts = zip(OUTPUT_KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
     kinds = [kind for kind, part in parts if part is not None]
@@ -135,15 +143,17 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     ):
         return []
     command, is_kept = ("report", REPORT_OPTIONS) if is_check else ("fit", FIT_OPTIONS)
-    words = [command, options.input_name(options.data), "-t", evaluation.origin.target]
+    words = [command, options.input_name(options.data), "-t", evaluation.findings.target]
     words += options.words(is_kept)
     if is_check:
-        is_leak = evaluation.origin.suspects[verdict.column] == "leak"
+        is_leak = evaluation.findings.origin.suspects[verdict.column] == "leak"
         return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
     for column in (options.time, options.validation):  # no feature here either
         if column not in (None, "by-group", options.groups, *(options.drop or [])):
             words += ["--drop", str(column)]
-    blends = [[*words, "--estimator", "blend"] for s in evaluation.sections if s.advice]
+    models = evaluation.sections.get("models")
+    has_better_blend = models is not None and "blend_gain" in models.numbers
+    blends = [[*words, "--estimator", "blend"]] if has_better_blend else []
     if verdict.method == "none":
         return blends
     if verdict.method != "venn-abers":

@@ -22,6 +22,7 @@ from vennforest.calibrators.formula import (
     first_of_largest,
     if_at_most,
     in_order,
+    marked_logits,
     no_formula,
     write_terms,
 )
@@ -29,7 +30,6 @@ from vennforest.calibrators.intervals import ScoreIntervals
 from vennforest.calibrators.venn import N_VENN_BINS, bins_of
 from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
 from vennforest.prior import ShiftedPrior
-from vennforest.scores import ZERO_LOGIT
 
 INTERVAL_LEVEL = 0.95
 """Level of the exported confidence intervals."""
@@ -54,9 +54,8 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     """Return the formulas of ``p``, bounds ``p0``, ``p1`` and intervals ``low95``, ``high95``."""
     k = len(calibrator.classes_)
     score: Term = Score()
-    if calibrator.on_ == "logit":  # as `check_finite` replaces minus infinity
-        largest = score.largest() if k > 2 else 0.0
-        score = score.unless_above(LOWEST, largest + ZERO_LOGIT, score)
+    if calibrator.on_ == "logit" and calibrator.mask_distance_ is not None:
+        score = marked_logits(score, k > 2, calibrator.mask_distance_)
     scores = calibrator._reading_term(calibrator.on_, k > 2, score)
     if k > 2 and calibrator.on_ == "probability":
         scores = divided_by_sum(scores)

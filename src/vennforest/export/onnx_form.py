@@ -102,6 +102,12 @@ def to_onnx(
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
+        if model.column_codes_ is not None:
+            raise InputError(
+                "calibrator must be fitted to columns in the sorted order of its classes for ONNX, "
+                f"whose input has no names, got the order "
+                f"{shown(model.classes_[model.column_codes_].tolist())}"
+            )
         name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
         with refused_as(REFUSAL):
             formulas = output_formulas(model, confidence)

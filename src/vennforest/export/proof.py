@@ -15,8 +15,10 @@ from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.parameters import named_estimators
 from vennforest.classifier.prediction import RowScores, intervals_at, predict_scores
 from vennforest.export.formulas import INTERVAL_LEVEL, starts_of_steps
+from vennforest.sources.estimators import without_frozen
 
 N_ROWS, N_SQL_ROWS = 200, 100
 """Rows of a proof, and of that of a query, which take longer."""
@@ -204,7 +206,7 @@ def check_graph(
     output is a step, which scores that differ by rounding may miss, it must be that of the scores
     in the graph, and at most one calibration example lies between these and Python's.
     """
-    name, feed = type(model).__name__, rows.for_graph()
+    feed = rows.for_graph()
     answers, state = run_graph(graph, feed), model._state
     n = N_ROWS
     blocks = [np.arange(n)[part] for part in (slice(120), slice(120, 160), slice(160, n))]
@@ -239,14 +241,11 @@ def check_graph(
                         rows_equal[index] |= _is_equal(
                             answers[output][index], _of_second(steps[output])
                         )
-    _refuse_difference(f"{name} of {_names_of(model)}", "ONNX", answers, expected, equal)
-
-
-def _names_of(model: CalibratedClassifier) -> str:
-    estimators = model.estimator
-    if not isinstance(estimators, list):
-        return type(estimators).__name__ if estimators is not None else "the default forest"
-    return ", ".join(f"{name!r}" for name, _ in estimators)
+    names = [
+        type(without_frozen(part)).__name__ for part in named_estimators(model.estimator).values()
+    ]
+    name = f"{type(model).__name__} of {', '.join(names)}"
+    _refuse_difference(name, "ONNX", answers, expected, equal)
 
 
 def _check_rows_tell(model: CalibratedClassifier, rows: Rows, accepted: IntArray) -> None:

@@ -16,7 +16,7 @@ from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.export.proof import N_SQL_ROWS, check_calibrator, draw_scores
-from vennforest.scores import RANGE_TOLERANCE, ZERO_LOGIT
+from vennforest.scores import RANGE_TOLERANCE
 
 Dialect = Literal[
     "duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks", "spark", "redshift",
@@ -238,12 +238,7 @@ def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> li
         return columns
     first, second = columns[0], columns[-1]
     if kind == "logit":  # that of probability 0 is minus infinity
-        bases = (second, first) if len(columns) > 1 else ("0e0", "0e0")
-        first, second = (
-            f"CASE WHEN {x} < {sql_number(LOWEST)} THEN {base} + {sql_number(ZERO_LOGIT)} "
-            f"ELSE {x} END"
-            for x, base in zip((first, second), bases, strict=True)
-        )
+        first, second = (f"GREATEST({x}, {sql_number(LOWEST / 4)})" for x in (first, second))
         return [f"({second if len(columns) > 1 else '0e0'} - {first})"]
     if len(columns) == 1:
         return [f"LEAST(GREATEST(1e0 - {first}, 0e0), 1e0)"]

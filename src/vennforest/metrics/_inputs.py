@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,41 +29,158 @@ from vennforest.scores import as_numbers, check_scores, read_probabilities
 class EventEstimates(NamedTuple):
     """Estimates and outcomes of one event.
 
-    ``outcome`` (n,) in {0.0, 1.0}, ``p`` (n,) in [0, 1], ``weight`` (n,) above zero.
+    ``outcome`` (n,) in {0.0, 1.0}, ``p`` (n,) in [0, 1], ``weight`` (n,) above zero, and the codes
+    of ``groups`` (n,) of dependent rows, None for independent ones.
     """
 
     outcome: FloatArray
     p: FloatArray
     weight: FloatArray
+    groups: IntArray | None = None
+
+    def take(self, rows: Any) -> EventEstimates:
+        """Return a part of the rows."""
+        groups = None if self.groups is None else recoded(self.groups[rows])
+        return EventEstimates(self.outcome[rows], self.p[rows], self.weight[rows], groups)
+
+    def uncertain(self) -> EventEstimates:
+        """Return the rows whose estimate is neither 0 nor 1."""
+        return self.take((self.p > 0) & (self.p < 1))
 
 
-def uncertain_rows(
-    problem: EventEstimates, groups: IntArray | None
-) -> tuple[EventEstimates, IntArray | None]:
-    """Return the rows whose estimate is neither 0 nor 1, and the codes of their groups."""
-    is_inside = (problem.p > 0) & (problem.p < 1)
-    inside = EventEstimates(*(values[is_inside] for values in problem))
-    return inside, None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
+def recoded(groups: IntArray) -> IntArray:
+    """Return codes from 0 without gaps."""
+    return np.unique(groups, return_inverse=True)[1].astype(np.intp)
 
 
-class ClassEstimates(NamedTuple):
-    """Validated estimates of every class, for rows with a weight (n,) above zero.
+class ClassEstimates:
+    """Validated estimates of every class; see `Estimates`, which adds the measures.
 
-    ``codes`` (n,) are the class indices of the labels and ``p`` (n, k) the estimates. ``positive``
-    is the index of the positive class, None for more than two classes and no ``pos_label``.
-    ``event`` is its label, or "predicted label".
+    Attributes
+    ----------
+    labels : ndarray of shape (k,)
+        Sorted classes.
+    codes, p, weight : ndarray of shape (n,), (n, k) and (n,)
+        Class indices of the labels, estimates, and weights, of the rows with a weight above zero.
+    groups : ndarray of shape (n,), or None
+        Codes of groups of dependent rows.
+    positive : int or None
+        Index of the positive class, None for more than two classes and no ``pos_label``.
+    event : str
+        Label of the positive class, or "predicted label".
     """
 
-    codes: IntArray
-    p: FloatArray
-    weight: FloatArray
-    positive: int | None
-    event: str
+    def __init__(
+        self,
+        y: ArrayLike,
+        p: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        pos_label: Any = None,
+        follow_up: tuple[ArrayLike, float] | None = None,
+    ) -> None:
+        check_order(p, y=y, sample_weight=sample_weight, groups=groups)
+        n = len(check_probabilities(p))
+        if not n:
+            raise ValueError("p must contain at least one estimate, got 0 sample(s)")
+        self.codes, self.labels = encode_labels(y, classes, n)
+        k = len(self.labels)
+        refuse_one_class(self.labels)
+        self.positive = 1 if k == 2 else None
+        if pos_label is not None:
+            self.positive = class_index(self.labels, pos_label)
+        is_event = self.positive is not None
+        self.event = str(self.labels[self.positive]) if is_event else "predicted label"
+        self._pos_label, self._named = pos_label, classes
+        self.p = self._columns(p)
+        if self.p.shape[1] < k:  # the column of one of several classes
+            self.codes, self.positive = (self.codes == self.positive).astype(np.intp), 1
+        weight = check_weights(sample_weight, n)
+        self.weight = np.ones(n) if weight is None else weight
+        if follow_up is not None:
+            self.codes, known = self._matured(*follow_up)
+            self.weight = self.weight * known
+        self.groups = encode_groups(groups, p)
+        self._counted = self.weight > 0
+        self._keep(self._counted)
+
+    def _columns(self, p: ArrayLike) -> FloatArray:
+        """Return probabilities (n, k), or (n, 2) of the one class that ``pos_label`` names."""
+        k, estimates = len(self.labels), check_probabilities(p)
+        if estimates.ndim == 2 or self._pos_label is None:  # else one column is of ``pos_label``
+            estimates = check_probabilities(p, self.labels, self._named)
+        if estimates.ndim == 2 and estimates.shape[1] == k:
+            return estimates
+        if estimates.ndim == 2 or self.positive is None:
+            raise ValueError(
+                f"p must have a column for each of {k} classes, got {estimates.shape}: "
+                + (
+                    "name classes that are missing from y with classes="
+                    if estimates.ndim == 2
+                    else "or name the class whose probability it is with pos_label="
+                )
+            )
+        columns = [1 - estimates, estimates]
+        return np.column_stack(columns if k > 2 or self.positive == 1 else columns[::-1])
+
+    def versus(self, p: ArrayLike | ClassEstimates) -> FloatArray:
+        """Return other probabilities (n, k) of the same rows, to be compared with ``self.p``."""
+        columns = p.p if isinstance(p, ClassEstimates) else self._columns(p)
+        if len(columns) == len(self._counted):
+            columns = columns[self._counted]
+        if columns.shape != self.p.shape:
+            shape = (len(self._counted), self.p.shape[1])
+            raise InputError(f"versus must have the rows of p, {shape}, got shape {columns.shape}")
+        return columns
+
+    def _matured(self, duration: ArrayLike, horizon: float) -> tuple[IntArray, FloatArray]:
+        """Return the labels at a horizon, and the weights of rows by the time they were followed.
+
+        A row is known if it was followed up to the horizon or the event came before. Its weight is
+        1 / Ĝ(min(T, horizon)⁻), Ĝ the Kaplan-Meier estimate of being followed; others have 0.
+        """
+        if self.positive is None or self.p.shape[1] > 2:
+            raise InputError("follow_up must be used with two classes, got more")
+        time = as_numbers(duration, "follow_up")
+        if time.shape != self.codes.shape or not (time >= 0).all():
+            raise InputError(
+                f"follow_up must have a time of 0 or more for each of {len(self.codes)} rows, got "
+                f"shape {time.shape}"
+            )
+        happened = self.codes == self.positive
+        moments, at = np.unique(time, return_inverse=True)
+        n_left = np.bincount(at, ~happened)
+        # Of the same moment events come first, so they are no longer at risk of being lost.
+        at_risk = np.bincount(at)[::-1].cumsum()[::-1] - np.bincount(at, happened)
+        factors = 1 - n_left / np.maximum(at_risk, 1)
+        before = np.append(1.0, np.cumprod(factors))[
+            np.searchsorted(moments, np.minimum(time, horizon))
+        ]
+        is_event = happened & (time <= horizon)
+        is_known = (is_event | (time >= horizon)) & (before > 0)
+        if not is_known.any():
+            raise InputError(f"follow_up must reach the horizon {horizon} in a row, got none")
+        codes = np.where(is_event, self.positive, 1 - self.positive).astype(np.intp)
+        return codes, np.divide(is_known, before, out=np.zeros(len(time)), where=is_known)
+
+    def _keep(self, rows: Any) -> None:
+        self.codes, self.p, self.weight = self.codes[rows], self.p[rows], self.weight[rows]
+        self.groups = None if self.groups is None else recoded(self.groups[rows])
+
+    def take(self, rows: Any) -> Self:
+        """Return the estimates of some rows."""
+        part = copy.copy(self)
+        part._keep(rows)
+        part._counted = np.ones(len(part.codes), dtype=bool)
+        return part
 
     def of_column(self, j: int) -> EventEstimates:
         """Return the two-class problem of class j against the rest."""
         column = np.ascontiguousarray(self.p[:, j])
-        return EventEstimates((self.codes == j).astype(np.float64), column, self.weight)
+        outcome = (self.codes == j).astype(np.float64)
+        return EventEstimates(outcome, column, self.weight, self.groups)
 
     def one_vs_rest(self) -> Iterator[EventEstimates]:
         """Yield the two-class problem of every class against the rest."""
@@ -75,71 +193,18 @@ class ClassEstimates(NamedTuple):
         """
         predicted = self.p.argmax(axis=1)
         right = (predicted == self.codes).astype(np.float64)
-        return EventEstimates(right, self.p[np.arange(len(right)), predicted], self.weight)
+        p = self.p[np.arange(len(right)), predicted]
+        return EventEstimates(right, p, self.weight, self.groups)
 
     def main(self) -> EventEstimates:
         """Return the problem of the positive class if there is one, else of the predicted label."""
         return self.of_predicted() if self.positive is None else self.of_column(self.positive)
 
-
-def check_estimates(
-    y: ArrayLike,
-    p: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> ClassEstimates:
-    """Return validated estimates; `brier_decomposition` describes the parameters."""
-    check_order(p, y=y, sample_weight=sample_weight)
-    estimates = check_probabilities(p)
-    if not len(estimates):
-        raise ValueError("p must contain at least one estimate, got 0 sample(s)")
-    codes, labels = encode_labels(y, classes, len(estimates))
-    if estimates.ndim == 2 or pos_label is None:  # one column is of ``pos_label`` where it is named
-        estimates = check_probabilities(p, labels, classes)
-    k = len(labels)
-    refuse_one_class(labels)
-    weight = check_weights(sample_weight, len(estimates))
-    positive = 1 if k == 2 else None
-    if pos_label is not None:
-        positive = class_index(labels, pos_label)
-    event = "predicted label" if positive is None else str(labels[positive])
-    if estimates.ndim == 1:
-        if positive is None:
-            raise ValueError(
-                f"p must have a column for each of {k} classes, got {estimates.shape}: or name the "
-                "class whose probability it is with pos_label="
-            )
-        codes, positive = (codes == positive).astype(np.intp), 1
-        estimates = np.column_stack([1 - estimates, estimates])
-    elif estimates.shape[1] != k:
-        raise ValueError(
-            f"p must have a column for each of {k} classes, got {estimates.shape}: name classes "
-            "that are missing from y with classes="
-        )
-    weight = np.ones(len(estimates)) if weight is None else weight
-    counted = weight > 0
-    return ClassEstimates(codes[counted], estimates[counted], weight[counted], positive, event)
-
-
-def positive_problem(
-    y: ArrayLike, p: ArrayLike, sample_weight: Any, classes: Any, pos_label: Any
-) -> EventEstimates:
-    """Return outcome, estimate and weight of the positive class, each (n,)."""
-    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    if estimates.positive is None:
-        raise ValueError(f"pos_label must name one of {estimates.p.shape[1]} classes, got None")
-    return estimates.of_column(estimates.positive)
-
-
-def group_numbers(
-    groups: ArrayLike | None, p: ArrayLike, sample_weight: ArrayLike | None = None
-) -> IntArray | None:
-    """Return the group code of each row of p with positive weight, None without groups."""
-    codes = encode_groups(groups, p)
-    if codes is None or sample_weight is None:
-        return codes
-    return np.unique(codes[np.asarray(sample_weight) > 0], return_inverse=True)[1]
+    def of_event(self) -> EventEstimates:
+        """Return the problem of the positive class; raise an error if there is none."""
+        if self.positive is None:
+            raise ValueError(f"pos_label must name one of {len(self.labels)} classes, got None")
+        return self.of_column(self.positive)
 
 
 def check_probabilities(
@@ -156,13 +221,6 @@ def check_probabilities(
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(f"p must have shape (n,) or a column for each class, got {array.shape}")
     return read_probabilities(array, "p")
-
-
-def check_versus(versus: ArrayLike, p: ArrayLike) -> None:
-    """Raise an error unless other estimates are of as many rows as p."""
-    other_p, n = as_numbers(versus, "versus"), len(as_numbers(p, "p"))
-    if len(other_p) != n:
-        raise InputError(f"versus must have the rows of p, {n}, got shape {other_p.shape}")
 
 
 Strategy = Literal["uniform", "quantile"]

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import bdtr, bdtrc, expit
 
-from vennforest._validation import FloatArray, IntArray, check_inside
-from vennforest.metrics._inputs import (
-    EventEstimates,
-    group_numbers,
-    positive_problem,
-    uncertain_rows,
+from vennforest._validation import FloatArray
+from vennforest.metrics._inputs import EventEstimates
+from vennforest.metrics.logistic import fit_offset_regression, is_separated
+from vennforest.metrics.variance import (
+    IntervalEstimate,
+    coefficient_covariance,
+    effective_rows,
+    ratio_estimate,
+    share_interval,
+    student_interval,
+    units_of,
 )
-from vennforest.metrics.intervals import share_interval
-from vennforest.metrics.logistic import covariance, fit_offset_regression, is_separated
 
+UNDEFINED = IntervalEstimate(float("nan"))
 
-@dataclass(frozen=True)
-class IntervalEstimate:
-    """An estimate with the ends of its confidence interval; NaN if undefined."""
-
-    value: float
-    low: float
-    high: float
-
-
-UNDEFINED = IntervalEstimate(float("nan"), float("nan"), float("nan"))
+MIN_UNITS = 10
+"""Rows, or groups, of the rarer outcome below which intervals of the number of events are exact."""
 
 
 @dataclass(frozen=True)
@@ -58,90 +52,48 @@ class CalibrationLine:
     certain: int
 
 
-def calibration_line(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-    level: float = 0.95,
-) -> CalibrationLine:
-    """Return calibration intercept and slope, and the ratio of observed to expected events.
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``.
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows, each of which the intervals treat as one observation.
-    level : float
-        Confidence level of the intervals, in (0, 1).
-
-    Notes
-    -----
-    Cox (1958): logit P(y = 1) = a + b logit p, fitted by maximum likelihood; the intercept is that
-    of the same model with b = 1 (Van Calster et al. 2019). Their intervals are Wald's, with the
-    sandwich variance if groups are given. They are NaN if the likelihood has no maximum (labels
-    separated by p, or of one class). The interval of O/E is symmetric in its logarithm. It uses the
-    variance n q (1 - q) of the observed number, q its share, or with
-    groups that of labels with their intra-group correlation; where all rows have the event it is
-    Wilson's.
-    """
-    check_inside(level, "level")
-    problem = positive_problem(y, p, sample_weight, classes, pos_label)
-    return line_of(problem, group_numbers(groups, p, sample_weight), level)
-
-
-def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> CalibrationLine:
-    """Return the calibration line of validated estimates, for group codes (n,)."""
-    z = float(ndtri((1 + level) / 2))
-    ratio = _observed_expected(problem, groups, z)
+def line_of(event: EventEstimates, level: float) -> CalibrationLine:
+    """Return the calibration line of validated estimates; see `Estimates.line`."""
+    ratio = observed_expected(event, level)
     # Which rows are left out depends on p alone, so it does not bias the regression on p.
-    (outcome, p, weight), groups = uncertain_rows(problem, groups)
-    certain = len(problem.p) - len(p)
-    if not len(p):
+    inside = event.uncertain()
+    certain = len(event.p) - len(inside.p)
+    if not len(inside.p):
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
-    odds = np.log(p) - np.log1p(-p)
+    odds = np.log(inside.p) - np.log1p(-inside.p)
     constant = np.ones((len(odds), 1))
-    intercept = _last_coefficient(constant, odds, outcome, weight, groups, z)
-    design = np.column_stack([constant, odds])
-    slope = _last_coefficient(design, 0 * odds, outcome, weight, groups, z)
+    intercept = _last_coefficient(constant, odds, inside, level, 0.0)
+    slope = _last_coefficient(np.column_stack([constant, odds]), 0 * odds, inside, level, 1.0)
     return CalibrationLine(ratio, intercept, slope, certain)
 
 
-def _observed_expected(
-    problem: EventEstimates, groups: IntArray | None, z: float
-) -> IntervalEstimate:
-    """Return the ratio of observed to expected events, z standard errors of its logarithm wide."""
-    outcome, p, weight = problem
-    observed, expected, n = weight @ outcome, weight @ p, weight.sum()
-    if not observed or not expected:
-        return UNDEFINED if not expected else IntervalEstimate(0.0, float("nan"), float("nan"))
-    ratio = observed / expected
-    if observed == n:
-        low, high = share_interval(outcome, groups, weight, 1 - 2 * float(ndtr(-z)))
-        return IntervalEstimate(float(ratio), low * n / expected, high * n / expected)
-    variance = observed * (1 - observed / n)
-    if groups is not None:
-        # At one rate for all rows, the variance with the intra-group correlation in [0, 1].
-        sums = np.bincount(groups, weights=weight * (outcome - observed / n))
-        sizes = np.bincount(groups, weights=weight)
-        variance = np.clip(sums @ sums, variance, variance * (sizes @ sizes) / n)
-    spread = float(np.exp(z * np.sqrt(variance) / observed))
-    return IntervalEstimate(float(ratio), float(ratio / spread), float(ratio * spread))
+def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
+    """Return the ratio of observed to expected events with its interval."""
+    outcome, p, weight, groups = event
+    expected = float(weight @ p / weight.sum())
+    units = units_of(outcome, weight, groups)
+    ratio = ratio_estimate(outcome, p, weight, groups, units, level, null=1.0)
+    if units >= MIN_UNITS or not expected:
+        return ratio
+    # With independent rows the binomial variance is the largest (Hoeffding 1956).
+    low, high = share_interval(outcome, groups, weight, level, exact=True)
+    pvalue, observed = float("nan"), float(weight @ outcome / weight.sum())
+    if groups is None:
+        n = round(effective_rows(weight))
+        events = round(n * observed)
+        pvalue = min(1.0, 2 * float(min(bdtr(events, n, expected), bdtrc(events - 1, n, expected))))
+    return replace(ratio, low=low / expected, high=high / expected, pvalue=pvalue)
 
 
 def _last_coefficient(
-    design: FloatArray,
-    offset: FloatArray,
-    outcome: FloatArray,
-    weight: FloatArray,
-    groups: IntArray | None,
-    z: float,
+    design: FloatArray, offset: FloatArray, event: EventEstimates, level: float, null: float
 ) -> IntervalEstimate:
-    """Return the last coefficient of a logistic regression, with its interval."""
+    """Return the last coefficient of a logistic regression, with its interval.
+
+    The variance of independent rows is the inverse information; of weighted or grouped ones that of
+    `coefficient_covariance`.
+    """
+    outcome, _, weight, groups = event
     if outcome.all() or not outcome.any():
         return UNDEFINED
     if design.shape[1] > 1 and is_separated(design[:, -1], outcome):
@@ -149,12 +101,16 @@ def _last_coefficient(
     # Columns of similar size keep the Newton steps well conditioned.
     scale = np.abs(design).max(axis=0)
     scale[scale == 0] = 1
-    offsets = np.column_stack([np.zeros(len(offset)), offset])
-    fit = fit_offset_regression(
-        offsets, (design / scale)[:, None, :], outcome.astype(np.intp), weight
-    )
+    X, offsets = design / scale, np.column_stack([np.zeros(len(offset)), offset])
+    fit = fit_offset_regression(offsets, X[:, None, :], outcome.astype(np.intp), weight)
     if not fit.converged:
         return UNDEFINED
-    value = float(fit.theta[-1] / scale[-1])
-    error = float(np.sqrt(covariance(fit, groups, weight)[-1, -1]) / scale[-1])
-    return IntervalEstimate(value, value - z * error, value + z * error)
+    value, units = float(fit.theta[-1] / scale[-1]), np.inf
+    if groups is None and (weight == 1).all():
+        covariance = np.linalg.pinv(fit.hessian, hermitian=True)
+    else:
+        q = expit(offset + X @ fit.theta)
+        covariance = coefficient_covariance(X, weight * (outcome - q), weight * q * (1 - q), groups)
+        units = effective_rows(weight) if groups is None else groups.max() + 1
+    error = float(np.sqrt(covariance[-1, -1]) / scale[-1])
+    return student_interval(value, value, error, units, level, null=null)

@@ -7,23 +7,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import bdtr, bdtrc, chdtrc, erfc, fdtrc, logit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._inputs import (
-    ClassEstimates,
-    EventEstimates,
-    check_estimates,
-    group_numbers,
-)
+from vennforest.metrics._inputs import ClassEstimates, EventEstimates
 from vennforest.metrics.dependence import (
     MIN_EVENT_GROUPS,
     event_groups,
     intragroup_correlation,
     variance_of_sums,
 )
-from vennforest.metrics.logistic import sum_by_group
+from vennforest.metrics.variance import effective_rows, sum_by_group
 
 GROUPED_TESTS = ("spiegelhalter", "kuiper", "line")
 
@@ -38,90 +32,26 @@ class CalibrationTest(NamedTuple):
     pvalue: float
 
 
-def spiegelhalter_test(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> CalibrationTest:
-    """Test calibration by the difference between the Brier score and its expected value.
+def spiegelhalter(codes: IntArray, p: FloatArray, weight: FloatArray) -> CalibrationTest:
+    """Return Spiegelhalter's test for probabilities (n, k); see `spiegelhalter_test`.
 
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``. With more than two classes and no ``pos_label``, all classes
-        are tested at once.
-
-    Returns
-    -------
-    CalibrationTest
-        z, above 0 if the Brier score is worse than expected, and its two-sided p-value.
-
-    Notes
-    -----
-    Spiegelhalter (1986): z = Σ (y − p)(1 − 2p) / √(Σ (1 − 2p)² p (1 − p)), standard normal in
-    large samples of independent observations with P(y = 1) = p. For any number of classes the same
-    argument gives z = Σ (‖p‖² − p_y) / √(Σ (Σ_j p_j³ − ‖p‖⁴)), p_y the probability of the observed
-    label, which agrees with the formula above for two classes. If the variance is 0 (estimates of
-    0, ½ or 1), z is 0 with p-value 1 if the numerator is 0, and infinite with p-value 0 if not.
+    For any number of classes z = Σ (‖p‖² − p_y) / √(Σ (Σ_j p_j³ − ‖p‖⁴)), p_y the probability of
+    the observed label, which for two classes is Σ (y − p)(1 − 2p) / √(Σ (1 − 2p)² p (1 − p)).
     """
-    return _spiegelhalter(check_estimates(y, p, sample_weight, classes, pos_label))
-
-
-def _spiegelhalter(estimates: ClassEstimates) -> CalibrationTest:
-    weight = estimates.weight
-    if estimates.positive is not None:
-        outcome, q, _ = estimates.of_column(estimates.positive)
-        excess = (outcome - q) * (1 - 2 * q)
-        variance = (1 - 2 * q) ** 2 * q * (1 - q)
-    else:
-        q = estimates.p
-        square = np.einsum("ij,ij->i", q, q)
-        excess = square - np.take_along_axis(q, estimates.codes[:, None], axis=1)[:, 0]
-        # Σ p_j³ − ‖p‖⁴ written as a sum: the variance of p_Y, Y drawn from p.
-        variance = np.einsum("ij,ij->i", q, (q - square[:, None]) ** 2)
+    square = np.einsum("ij,ij->i", p, p)
+    excess = square - p[np.arange(len(p)), codes]
+    # Σ p_j³ − ‖p‖⁴ written as a sum: the variance of p_Y, Y drawn from p.
+    variance = np.einsum("ij,ij->i", p, (p - square[:, None]) ** 2)
     z = _standardised(float(weight @ excess), float(weight**2 @ variance))
     return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))))
 
 
-def kuiper_test(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> CalibrationTest:
-    """Test calibration by the range of the cumulative differences between labels and estimates.
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``. With more than two classes and no ``pos_label`` the
-        confidence in the predicted label is tested.
-
-    Returns
-    -------
-    CalibrationTest
-        (max C_k − min C_k) / σ, C_0 = 0 among them, and its p-value.
-
-    Notes
-    -----
-    C_k is Σ (y_i − p_i) over the k smallest estimates, σ² = Σ p_i (1 − p_i) (Arrieta-Ibarra et al.
-    2022, arXiv:2205.09680; Tygert 2022, arXiv:2202.00100). In large samples of independent,
-    calibrated observations C/σ is a Brownian motion on [0, 1], whose range has Feller's (1951)
-    law. C_k is evaluated only where the estimate changes, so the order of equal estimates does not
-    matter. With few distinct estimates or observations the p-value is too large, but never (in
-    the limit) too small. A variance of 0 is treated as in ``spiegelhalter_test``.
-    """
-    problem = check_estimates(y, p, sample_weight, classes, pos_label).main()
-    level = np.unique(problem.p, return_inverse=True)[1]
-    excess = np.bincount(level, weights=problem.weight * (problem.outcome - problem.p))
-    variance = problem.weight**2 @ (problem.p * (1 - problem.p))
-    walk = np.concatenate([[0.0], np.cumsum(excess)])
-    statistic = _standardised(float(np.ptp(walk)), float(variance))
+def kuiper(event: EventEstimates) -> CalibrationTest:
+    """Return Kuiper's test of an event; see `kuiper_test`."""
+    outcome, p, weight, _ = event
+    level = np.unique(p, return_inverse=True)[1]
+    walk = np.append(0.0, np.cumsum(np.bincount(level, weight * (outcome - p))))
+    statistic = _standardised(float(np.ptp(walk)), float(weight**2 @ (p * (1 - p))))
     return CalibrationTest(statistic, range_sf(statistic))
 
 
@@ -153,52 +83,20 @@ class CalibrationTests:
     class_excess: FloatArray
 
 
-def calibration_tests(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> CalibrationTests:
-    """Test the calibration of all classes; see `CalibrationTests`.
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``.
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows; by default all rows are independent.
-
-    Notes
-    -----
-    "class means" compares r = Σ (Y − p), Y the indicators of the k classes, with its variance
-    V = Σ (diag p − p p') under calibration: r' V⁻ r has a χ² distribution with k − 1 degrees of
-    freedom. With groups it is divided by the mean design effect (Rao & Scott 1984). Classes of
-    which fewer than ten observations are expected are one class here.
-    """
-    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    return tests_of(estimates, group_numbers(groups, p, sample_weight))
-
-
-def tests_of(
-    estimates: ClassEstimates, groups: IntArray | None = None, rows: Any = slice(None)
-) -> CalibrationTests:
-    """Return the tests of some rows, whose correlation in groups (n,) is that of all rows."""
-    problem, k = estimates.main(), estimates.p.shape[1]
+def tests_of(estimates: ClassEstimates, rows: Any = slice(None)) -> CalibrationTests:
+    """Return the tests of some rows, whose correlation in groups is that of all rows."""
+    problem, k, groups = estimates.main(), estimates.p.shape[1], estimates.groups
     weight, codes, p = estimates.weight[rows], estimates.codes[rows], estimates.p[rows]
     residual = (codes[:, None] == np.arange(k)) - p
     excess = weight @ residual / weight.sum()
-    pvalues = _event_pvalues(problem, groups, rows)
+    pvalues = _event_pvalues(problem, rows)
     if estimates.positive is None and "spiegelhalter" in pvalues and groups is None:
-        part = ClassEstimates(codes, p, weight, None, estimates.event)
-        pvalues["spiegelhalter"] = _spiegelhalter(part).pvalue  # of all classes
+        pvalues["spiegelhalter"] = spiegelhalter(codes, p, weight).pvalue  # of all classes
     pvalue = _smallest(pvalues.values())
     if estimates.positive is not None:
         return CalibrationTests(pvalue, pvalues, np.full(k, _shape_pvalue(pvalues)), excess)
     of_class = np.array(
-        [_shape_pvalue(_event_pvalues(event, groups, rows)) for event in estimates.one_vs_rest()]
+        [_shape_pvalue(_event_pvalues(event, rows)) for event in estimates.one_vs_rest()]
     )
     pvalues = {
         "top label": pvalue,
@@ -220,23 +118,21 @@ def _shape_pvalue(pvalues: dict[str, float]) -> float:
     return pvalues.get("kuiper", pvalues.get("count", float("nan")))
 
 
-def _event_pvalues(problem: EventEstimates, groups: IntArray | None, rows: Any) -> dict[str, float]:
+def _event_pvalues(event: EventEstimates, rows: Any) -> dict[str, float]:
     """Return the p-values of the tests of one event in some rows; NaN with too few groups."""
-    outcome, p, weight = (values[rows] for values in problem)
-    part, correlation = None if groups is None else groups[rows], 0.0
-    if groups is not None:
-        correlation = intragroup_correlation(problem.outcome, problem.p, groups)
-        if correlation > 0 and event_groups(outcome, groups[rows]) < MIN_EVENT_GROUPS:
+    (outcome, p, weight, groups), correlation = event.take(rows), 0.0
+    if groups is not None and event.groups is not None:
+        correlation = intragroup_correlation(event.outcome, event.p, event.groups)
+        if correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS:
             return dict.fromkeys(GROUPED_TESTS, float("nan"))
-    # Kish's effective number of rows, for which the share of the event varies like a binomial.
-    n = float(weight.sum() ** 2 / (weight @ weight))
+    n = effective_rows(weight)
     expected, observed = weight @ p / weight.sum(), weight @ outcome / weight.sum()
     if correlation == 0 and n * min(expected, 1 - expected) < MIN_EXPECTED:
         # Hoeffding (1956): tails of the sum of unequal probabilities are not above binomial ones.
         size, events = round(n), round(n * observed)
         tails = bdtr(events, size, expected), bdtrc(events - 1, size, expected)
         return {"count": min(1.0, 2 * float(min(tails)))}
-    pvalues = grouped_pvalues(outcome, p, part, correlation, weight)
+    pvalues = grouped_pvalues(outcome, p, groups, correlation, weight)
     names = GROUPED_TESTS if groups is not None else GROUPED_TESTS[:2]
     return dict(zip(names, pvalues, strict=False))
 
@@ -259,6 +155,8 @@ def _class_means(
     )
     weighted = weight[:, None] * p
     variance = np.diag(weight @ weighted) - weighted.T @ weighted
+    if not (np.diag(variance) > 0).all():  # of probabilities 0 and 1
+        return float("nan")
     scale = 1 / np.sqrt(np.diag(variance))
     inverse = np.linalg.pinv(variance * scale * scale[:, None], rcond=1e-10, hermitian=True)
     excess, df = (weight @ residual) * scale, float(np.linalg.matrix_rank(inverse))

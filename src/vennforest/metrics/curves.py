@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, IntArray, check_inside, check_option
+from vennforest._validation import FloatArray
 from vennforest.counts import binomial_bound
-from vennforest.metrics._inputs import (
-    EventEstimates,
-    Strategy,
-    bin_codes,
-    binned,
-    check_estimates,
-    group_numbers,
-    positive_problem,
-)
-from vennforest.metrics.auc import AucInterval, auc_interval
+from vennforest.metrics._inputs import EventEstimates, Strategy, bin_codes, binned
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
-from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.smooth import smooth_curve
+from vennforest.metrics.variance import IntervalEstimate, share_interval
 
 Band = Literal["smooth", "confidence"]
 """Bands around the smooth curve, and around the isotonic one."""
@@ -77,8 +67,8 @@ class ReliabilityCurve:
         The distinct estimates, and their numbers of observations with each outcome.
     line : CalibrationLine
         Calibration intercept and slope, and the ratio of observed to expected events.
-    auc : AucInterval or None
-        Area under the ROC curve; None with weights, and of the predicted label.
+    auc : IntervalEstimate or None
+        Area under the ROC curve; None of the predicted label.
     event : str
         Label of the positive class, or ``"predicted label"``.
     level : float
@@ -102,73 +92,37 @@ class ReliabilityCurve:
     positives: FloatArray
     negatives: FloatArray
     line: CalibrationLine
-    auc: AucInterval | None
+    auc: IntervalEstimate | None
     event: str
     level: float
 
 
-def reliability_curve(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    bins: int = 10,
-    strategy: Strategy = "quantile",
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-    level: float = 0.95,
-    band: Band = "smooth",
+def reliability_curve_of(
+    event: EventEstimates,
+    name: str,
+    auc: IntervalEstimate | None,
+    bins: int,
+    strategy: Strategy,
+    level: float,
+    band: Band,
 ) -> ReliabilityCurve:
-    """Return the bins, curves and band of a reliability diagram.
-
-    Parameters
-    ----------
-    y, p, bins, strategy, sample_weight, classes, pos_label
-        As in ``brier_decomposition``. With more than two classes and no ``pos_label``, the curve
-        is that of the confidence in the predicted label.
-    groups : array-like of shape (n,), optional
-        Groups of dependent rows, each of which intervals and the smooth band treat as one
-        observation. The confidence band requires independent rows.
-    level : float
-        Confidence level of intervals and band, in (0, 1).
-    band : {"smooth", "confidence"}
-        ``"smooth"``: the pointwise confidence band of the smooth curve, that is of the best-fitting
-        spline; it ignores the bias of the spline, and can miss a frequency that bends more.
-        ``"confidence"``: the simultaneous confidence band of ``calibration_band``.
-
-    Notes
-    -----
-    The smooth curve has five knots if there are 200 rows of each outcome (Van Calster et al. 2016),
-    and fewer, or none, with fewer rows; its band is that of the delta method. Rows whose estimate
-    is 0 or 1 are left out of it. The CORP curve is that of Dimitriadis, Gneiting & Jordan (2021).
-    """
-    check_inside(level, "level")
-    check_option(band, Band, "band")
-    if band == "confidence" and groups is not None:
-        raise ValueError(
-            "groups must be None for band='confidence', which needs independent rows, got groups: "
-            "use band='smooth'"
-        )
-    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    problem = estimates.main()
-    numbers = group_numbers(groups, p, sample_weight)
-    fit = recalibrate(problem)
+    """Return bins, curves and band of one event; see `Estimates.reliability_curve`."""
+    fit = recalibrate(event)
     n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
-    codes = bin_codes(problem.p, bins, strategy, problem.weight)
-    bin_low, bin_high = _bin_intervals(problem, numbers, codes, level)
+    codes = bin_codes(event.p, bins, strategy, event.weight)
+    parts = (event.take(codes == code) for code in np.unique(codes))
+    bin_low, bin_high = np.array(
+        [share_interval(part.outcome, part.groups, part.weight, level) for part in parts]
+    ).T
     steps = np.flatnonzero(np.diff(fit.fitted) > 0)
     corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
-    smooth_estimate, smooth_share, band_low, band_high = smooth_curve(problem, numbers, level)
+    smooth_estimate, smooth_share, band_low, band_high = smooth_curve(event, level)
     band_estimate = smooth_estimate
     if band == "confidence":
-        x, low, high = _confidence_band(fit, level)
+        x, low, high = confidence_band(event, level)
         # Between two points the lower bound is that of the left one, the upper that of the right.
         band_estimate = np.repeat(x, 3)[1:-1]
         band_low, band_high = np.repeat(low, 3)[:-2], np.repeat(high, 3)[2:]
-    auc = None
-    if sample_weight is None and estimates.positive is not None:
-        auc = auc_interval(problem.outcome, problem.p, groups=numbers, classes=(0, 1), level=level)
     return ReliabilityCurve(
         bin_estimate=r_k,
         bin_share=phi_k,
@@ -186,24 +140,11 @@ def reliability_curve(
         estimate=fit.p,
         positives=fit.weight * fit.observed,
         negatives=fit.weight * (1 - fit.observed),
-        line=line_of(problem, numbers, level),
+        line=line_of(event, level),
         auc=auc,
-        event=estimates.event,
+        event=name,
         level=level,
     )
-
-
-def _bin_intervals(
-    problem: EventEstimates, groups: IntArray | None, codes: IntArray, level: float
-) -> FloatArray:
-    """Return the ends (2, b) of the intervals of the observed shares in bins, from codes (n,)."""
-    outcome, _, weight = problem
-    ends = []
-    for code in np.unique(codes):
-        rows = codes == code
-        groups_in_bin = None if groups is None else groups[rows]
-        ends.append(share_interval(outcome[rows], groups_in_bin, weight[rows], level))
-    return np.array(ends).T
 
 
 class CalibrationBand(NamedTuple):
@@ -218,58 +159,14 @@ class CalibrationBand(NamedTuple):
     upper: FloatArray
 
 
-def calibration_band(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> CalibrationBand:
-    """Return a band that contains the whole calibration curve with the given confidence.
-
-    The calibration curve is the probability of the event given the estimate. The band is valid for
-    any number of independent rows, if the curve is non-decreasing; it may be discontinuous.
-
-    Parameters
-    ----------
-    y, p, classes, pos_label
-        As in ``brier_decomposition``; with more than two classes ``pos_label`` is required.
-    level : float
-        Simultaneous confidence level, in (0, 1).
-    sample_weight : array-like of shape (n,), optional
-        Integer weights; a weight of 2 counts an observation twice.
-
-    Notes
-    -----
-    Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023): every interval of neighbouring estimates has
-    an upper bound for the curve at its left end and a lower one at its right end, those of
-    Clopper & Pearson with error (1 - level) / (m (m + 1)) each; the band is the minimum of the
-    upper bounds to the right and the maximum of the lower ones to the left. The m distinct
-    estimates are grouped into 200 of equal count if there are more, so the cost is n log n steps
-    and m² bounds. If the bounds cross, no non-decreasing curve fits the labels; the band is widened
-    to contain the isotonic regression.
-
-    Examples
-    --------
-    >>> x, lower, upper = calibration_band([0] * 30 + [1] * 30, [0.2] * 30 + [0.7] * 30)
-    >>> x, lower.round(2), upper.round(2)
-    (array([0. , 0.2, 0.7, 1. ]), array([0.  , 0.  , 0.85, 0.85]), array([0.15, 0.15, 1.  , 1.  ]))
-    """
-    check_inside(level, "level")
-    problem = positive_problem(y, p, sample_weight, classes, pos_label)
-    return _confidence_band(recalibrate(problem), level)
-
-
-def _confidence_band(fit: IsotonicFit, level: float) -> CalibrationBand:
-    """Return the simultaneous confidence band of an isotonic regression."""
-    fractions = fit.weight[fit.weight != np.rint(fit.weight)]
-    if len(fractions):
+def confidence_band(event: EventEstimates, level: float) -> CalibrationBand:
+    """Return the simultaneous confidence band; see `Estimates.calibration_band`."""
+    if event.groups is not None or (event.weight != 1).any():
         raise ValueError(
-            "sample_weight must be integers for a confidence band, which counts rows, got a sum of "
-            f"{fractions[0]}: use band='smooth' of reliability_curve"
+            "groups and sample_weight must be None for a confidence band, which counts independent "
+            "rows: use band='smooth' of reliability_curve"
         )
+    fit = recalibrate(event)
     group = np.arange(len(fit.weight))
     if len(group) > MAX_BAND_GROUPS:  # neighbours with similar sums of weights
         cumulative = np.cumsum(fit.weight)

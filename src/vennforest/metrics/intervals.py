@@ -1,18 +1,15 @@
-"""Confidence intervals of shares, and bounds sorted by probability."""
+"""Bounds and intervals sorted by probability."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
-from scipy.stats import t as student
 
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, IntArray, class_index, encode_labels
+from vennforest._validation import FloatArray, class_index, encode_labels
 from vennforest.multiprobability import Multiprobability
 from vennforest.scores import check_scores
 
@@ -115,38 +112,3 @@ def interval_curve(
         return curve
     ends = confidence.lower[cells], confidence.upper[cells]
     return replace(curve, confidence=ends, level=confidence.level)
-
-
-def share_interval(
-    outcome: FloatArray,
-    groups: IntArray | None = None,
-    weight: FloatArray | None = None,
-    level: float = 0.95,
-) -> tuple[float, float]:
-    """Return Wilson's confidence interval of the share of 1 in ``outcome`` (n,).
-
-    With groups, n is divided by the design effect (Korn & Graubard 1998, Survey Methodology 24,
-    193-201): the ratio of the share's variance over groups to that of independent rows, at least 1,
-    times (t / z)². If all outcomes are equal, each group counts as one row. For a single group the
-    interval is [0, 1]. Weights (n,) are numbers of observations.
-    """
-    weight = np.ones(len(outcome)) if weight is None else weight
-    n = float(weight.sum())
-    share = float(weight @ outcome / n)
-    tail = (1 + level) / 2
-    z = float(ndtri(tail))
-    if groups is not None:
-        member = np.unique(groups, return_inverse=True)[1]
-        sizes = np.bincount(member, weights=weight)
-        if len(sizes) == 1:
-            return 0.0, 1.0
-        residual = np.bincount(member, weights=weight * (outcome - share))
-        effect = float((sizes**2).sum()) / n
-        if 0 < share < 1:
-            between = len(sizes) / (len(sizes) - 1) * float((residual**2).sum())
-            effect = max(1.0, between / (n * share * (1 - share)))
-        n /= effect * (float(student.ppf(tail, len(sizes) - 1)) / z) ** 2
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    low = 0.0 if share == 0 else max(0.0, middle - half)
-    return low, 1.0 if share == 1 else min(1.0, middle + half)

@@ -1,4 +1,4 @@
-"""Logistic regression with offsets, a Gaussian prior, and covariances of clustered rows."""
+"""Logistic regression with offsets, and a Gaussian prior."""
 
 from __future__ import annotations
 
@@ -94,26 +94,6 @@ def is_separated(x: FloatArray, outcome: FloatArray) -> bool:
     if not len(first) or not len(second):
         return True
     return bool(first.max() <= second.min() or second.max() <= first.min())
-
-
-def covariance(fit: LogisticFit, groups: IntArray | None, weight: FloatArray) -> FloatArray:
-    """Return the covariance of the coefficients, with groups the sandwich; NaN if singular."""
-    try:
-        inverse = np.asarray(np.linalg.inv(fit.hessian), np.float64)
-    except np.linalg.LinAlgError:
-        return np.full_like(fit.hessian, np.nan)
-    if groups is None:
-        return inverse
-    sums = sum_by_group(weight[:, None] * fit.scores, groups)
-    sandwich = inverse @ (sums.T @ sums) @ inverse
-    return np.asarray(sandwich * len(sums) / max(1, len(sums) - 1))
-
-
-def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
-    """Return the sums (n_groups, m) of values (n, m) over group codes (n,)."""
-    sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
-    np.add.at(sums, groups, values)
-    return sums
 
 
 def _hessian(features: FloatArray, q: FloatArray, weight: FloatArray) -> FloatArray:

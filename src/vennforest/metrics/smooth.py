@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit, ndtri, stdtrit
 
-from vennforest._validation import FloatArray, IntArray, check_count, check_inside
-from vennforest.metrics._inputs import (
-    EventEstimates,
-    group_numbers,
-    positive_problem,
-    uncertain_rows,
-)
-from vennforest.metrics.calibration_line import IntervalEstimate
-from vennforest.metrics.logistic import LogisticFit, covariance, fit_offset_regression, is_separated
+from vennforest._validation import FloatArray
+from vennforest.metrics._inputs import EventEstimates
+from vennforest.metrics.logistic import LogisticFit, fit_offset_regression, is_separated
+from vennforest.metrics.variance import IntervalEstimate, coefficient_covariance
 
 KNOT_QUANTILES = (
     (200, (0.05, 0.275, 0.5, 0.725, 0.95)),
@@ -40,16 +33,17 @@ MAX_SAMPLE_CELLS = 1_000
 Curve = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float) -> Curve:
+def smooth_curve(event: EventEstimates, level: float) -> Curve:
     """Return estimates, smoothed observed shares, and their pointwise interval, each (m,).
 
     The log-odds of the outcome are a natural cubic spline of those of the estimate, fitted by
     maximum likelihood. Knots are at quantiles weighted by the information p (1 - p), so that those
-    of a rare event are where it happens. The interval is that of the delta method, with the
-    sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out. Arrays are empty
-    if no maximum exists or all estimates are equal.
+    of a rare event are where it happens. The interval is that of the delta method, with
+    the covariance of `coefficient_covariance` for groups and weights. Rows with an estimate of 0 or
+    1 are left out. Arrays are empty if no maximum exists or all estimates are equal.
     """
-    (outcome, p, weight), groups = uncertain_rows(problem, groups)
+    inside = event.uncertain()
+    outcome, p, weight, groups = inside
     if (spline := _fit_spline(p, outcome, weight)) is None:
         return (np.empty(0),) * 4
     fit, knots = spline
@@ -62,8 +56,9 @@ def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float)
     estimate = np.unique(np.concatenate(points))
     at_points = spline_features(logit(estimate), knots)
     middle = at_points @ fit.theta
-    spread = np.einsum("ij,jk,ik->i", at_points, covariance(fit, groups, weight), at_points)
-    half = float(ndtri((1 + level) / 2)) * np.sqrt(np.maximum(spread, 0))
+    spread = np.einsum("ij,jk,ik->i", at_points, _covariance(fit, knots, inside), at_points)
+    df = 1e9 if groups is None else groups.max()
+    half = float(stdtrit(df, (1 + level) / 2)) * np.sqrt(np.maximum(spread, 0))
     return estimate, expit(middle), expit(middle - half), expit(middle + half)
 
 
@@ -92,82 +87,97 @@ def _fit_spline(
 
 @dataclass(frozen=True)
 class CalibrationDistances:
-    """Distances |p - c(p)| of estimates from their smooth calibration curve c, over the rows.
+    """Distances |p - c(p)| of estimates from their calibration curve c, over the rows.
+
+    The distances from the smooth curve are biased upwards, since the curve follows the labels.
 
     Attributes
     ----------
     ici : IntervalEstimate
-        Integrated calibration index: the mean distance.
+        Integrated calibration index: the mean distance. Its interval is of the mean distance from
+        the calibration curve itself, without the bias, and may lie below the value.
     e50, e90, emax : IntervalEstimate
-        Median, 90% quantile and maximum of the distance.
+        Median, 90% quantile and maximum of the distance; no interval of them was found valid.
+    by_chance : dict of str to float
+        The medians of these four if the probabilities are calibrated.
     """
 
     ici: IntervalEstimate
     e50: IntervalEstimate
     e90: IntervalEstimate
     emax: IntervalEstimate
+    by_chance: dict[str, float] = field(default_factory=dict)
 
 
-def calibration_distances(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-    level: float = 0.95,
-    n_draws: int = 200,
-    random_state: int = 0,
+def distances_of(
+    event: EventEstimates, level: float, n_draws: int, random_state: int
 ) -> CalibrationDistances:
-    """Return the integrated calibration index, E50, E90 and Emax with bootstrap intervals.
+    """Return the distances of validated estimates; see `Estimates.distances`."""
+    inside, names = event.uncertain(), ("ici", "e50", "e90", "emax")
+    outcome, p, weight, _ = inside
+    spline = _fit_spline(p, outcome, weight) if len(p) else None
+    if spline is None:
+        undefined = IntervalEstimate(float("nan"))
+        chances = dict.fromkeys(names, float("nan"))
+        return CalibrationDistances(undefined, undefined, undefined, undefined, chances)
+    fit, knots = spline
+    values = _distances_to_curve(p, outcome, weight)
+    distinct, rank = np.unique(p, return_inverse=True)
+    cell = rank * min(len(distinct), MAX_SAMPLE_CELLS) // len(distinct)
+    share = np.bincount(cell, weights=weight).astype(np.float64)
+    of_cell = np.bincount(cell, weights=weight * p) / share
+    features = spline_features(logit(of_cell), knots)
+    rng = np.random.default_rng(random_state)
+    n_draws = max(n_draws, round(10 / (1 - level)))
+    covariance = _covariance(fit, knots, inside)
+    if not np.isfinite(covariance).all():
+        ends, chance = np.full(2, np.nan), np.full(4, np.nan)
+    else:
+        spread, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(spread, 0))
+        noise = features @ root @ rng.standard_normal((len(spread), n_draws))
+        z = features[:, 1]
+        excess = features @ fit.theta - z  # of the log-odds of the curve over those of the estimate
 
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``.
-    groups, level
-        As in ``calibration_line``. The bootstrap draws whole groups.
-    n_draws, random_state : int
-        Number of bootstrap samples, and their seed.
+        def measures(log_odds: FloatArray) -> FloatArray:
+            """Return the four measures (4, b) of curves (cells, b)."""
+            return _summaries(np.abs(expit(log_odds) - of_cell[:, None]), share)
 
-    Notes
-    -----
-    Austin & Steyerberg (2019), Statistics in Medicine 38, 4051-4065, with the curve of
-    `reliability_curve`. Intervals are of bootstrap percentiles, and of the distance itself, which
-    may be below them: it cannot be negative, so of calibrated probabilities they lie above 0 too.
-    Rows whose p is 0 or 1 are left out, and all numbers are NaN if the curve has no maximum of the
-    likelihood.
-    """
-    check_inside(level, "level")
-    check_count(n_draws, "n_draws")
-    check_count(random_state, "random_state", 0)
-    problem = positive_problem(y, p, sample_weight, classes, pos_label)
-    numbers = group_numbers(groups, p, sample_weight)
-    (outcome, estimate, weight), unit = uncertain_rows(problem, numbers)
-    unit = np.arange(len(estimate)) if unit is None else unit
-    of_rows = _distances_to_curve(estimate, outcome, weight)
-    draws = np.full((n_draws, 4), np.nan)
-    if np.isfinite(of_rows).all():
-        n_units = int(unit.max()) + 1
-        distinct, rank = np.unique(estimate, return_inverse=True)
-        cells = min(len(distinct), MAX_SAMPLE_CELLS)
-        cell = rank * cells // len(distinct)  # of neighbours in the order of the estimates
-        of_cell = np.bincount(cell, weights=weight * estimate) / np.bincount(cell, weights=weight)
-        corner, p_of_corner = 2 * cell + (outcome > 0), np.repeat(of_cell, 2)
-        outcomes = np.tile([0.0, 1.0], cells)
-        rng = np.random.default_rng(random_state)
-        for draw in draws:
-            times = weight * rng.multinomial(n_units, np.full(n_units, 1 / n_units))[unit]
-            sums = np.bincount(corner, weights=times, minlength=2 * cells).astype(np.float64)
-            draw[:] = _distances_to_curve(p_of_corner[sums > 0], outcomes[sums > 0], sums[sums > 0])
-    draws = draws[np.isfinite(draws).all(axis=1)]
-    tails = (1 - level) / 2, (1 + level) / 2
-    ends = np.quantile(draws, tails, axis=0) if len(draws) else np.full((2, 4), np.nan)
-    ends = np.stack([np.minimum(ends[0], of_rows), np.maximum(ends[1], of_rows)])
-    return CalibrationDistances(
-        *(IntervalEstimate(*map(float, values)) for values in zip(of_rows, *ends, strict=True))
-    )
+        # Squared distances rise by the variance of the curve, twice in draws around the estimate.
+        # Their own variance rises with them, so the interval is a score interval.
+        nulls = measures(z[:, None] + noise)
+        draws = measures((z + excess)[:, None] + noise)[0] ** 2
+        square, quantile = 2 * values[0] ** 2 - draws.mean(), float(ndtri((1 + level) / 2))
+        variance = float((nulls[0] ** 2).var())
+        rise = quantile**2 * max(float(draws.var()) - variance, 0.0) / max(values[0] ** 2, 1e-300)
+        half = np.sqrt(max(quantile**2 * variance + rise * square + rise**2 / 4, 0.0))
+        ends = np.sqrt(np.maximum([square + rise / 2 - half, square + rise / 2 + half], 0))
+        chance = np.median(nulls, axis=1)
+    ici, e50, e90, emax = (IntervalEstimate(float(value)) for value in values)
+    ici = replace(ici, low=float(ends[0]), high=float(ends[1]))
+    return CalibrationDistances(ici, e50, e90, emax, dict(zip(names, chance.tolist(), strict=True)))
+
+
+def _covariance(fit: LogisticFit, knots: FloatArray, event: EventEstimates) -> FloatArray:
+    """Return the covariance of the coefficients of a curve, as that of a calibration line."""
+    outcome, p, weight, groups = event
+    if groups is None and (weight == 1).all():
+        return np.asarray(np.linalg.pinv(fit.hessian, hermitian=True), np.float64)
+    X = spline_features(logit(p), knots)
+    q = expit(X @ fit.theta)
+    return coefficient_covariance(X, weight * (outcome - q), weight * q * (1 - q), groups)
+
+
+def _summaries(distance: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return weighted mean, median, 90% quantile and maximum of distances (n, b), (4, b)."""
+    order = np.argsort(distance, axis=0)
+    rank = np.cumsum(weight[order], axis=0) / weight.sum()
+    ordered = np.take_along_axis(distance, order, axis=0)
+    quantiles = [
+        np.take_along_axis(ordered, (rank < q * (1 - 1e-12)).sum(axis=0)[None], axis=0)[0]
+        for q in (0.5, 0.9)
+    ]
+    return np.stack([weight @ distance / weight.sum(), *quantiles, ordered[-1]])
 
 
 def _distances_to_curve(p: FloatArray, outcome: FloatArray, weight: FloatArray) -> FloatArray:
@@ -176,10 +186,7 @@ def _distances_to_curve(p: FloatArray, outcome: FloatArray, weight: FloatArray) 
         return np.full(4, np.nan)
     fit, knots = spline
     distance = np.abs(p - expit(spline_features(logit(p), knots) @ fit.theta))
-    order = np.argsort(distance)
-    rank = np.cumsum(weight[order]) / weight.sum()
-    quantiles = distance[order[np.searchsorted(rank, np.array([0.5, 0.9]) * (1 - 1e-12))]]
-    return np.array([weight @ distance / weight.sum(), *quantiles, distance.max()])
+    return _summaries(distance[:, None], weight)[:, 0]
 
 
 def spline_features(z: FloatArray, knots: FloatArray) -> FloatArray:

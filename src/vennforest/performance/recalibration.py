@@ -12,9 +12,9 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics.logistic import (
     fit_offset_regression,
     shifted_log_probabilities,
-    sum_by_group,
 )
 from vennforest.metrics.smooth import spline_features
+from vennforest.metrics.variance import sum_by_group
 
 LINEAR_PRECISION, SPLINE_PRECISION = 1.0, 10.0
 """Prior precision of intercept and slopes, and of spline terms, per unit of spread."""

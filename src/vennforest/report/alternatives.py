@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
@@ -16,10 +14,7 @@ from sklearn.pipeline import Pipeline
 from vennforest._files import one_line
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import blend_classifiers
-from vennforest.metrics.losses import difference_over_rows, log_losses, squared_losses
-from vennforest.report.measures import MethodEstimates, Predictions
-from vennforest.report.numbers import percent
-from vennforest.report.section import Section
+from vennforest.report.measures import MethodEstimates
 
 BLEND = "blend of all"
 """Name of the blend in the table of models."""
@@ -45,15 +40,14 @@ def predict_by_others(
         return {}
     X, y, groups = training
     fitted = {"": model}
-    estimates = {"": MethodEstimates(model.predict_proba(X_new), seconds=seconds)}
+    estimates = {"": _timed(model, seconds, X_new)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, classifier in list(classifiers.items()):
             start = perf_counter()
             try:
                 compared = _with_classifier(model, classifier).fit(X, y, **groups)
-                time = perf_counter() - start
-                estimates[name] = MethodEstimates(compared.predict_proba(X_new), seconds=time)
+                estimates[name] = _timed(compared, perf_counter() - start, X_new)
                 fitted[name] = compared
             except Exception as error:  # the report is about another model
                 del classifiers[name]
@@ -62,8 +56,15 @@ def predict_by_others(
             start = perf_counter()
             blend = blend_classifiers(fitted, X, y)
             total = perf_counter() - start + sum(e.seconds for e in estimates.values())
-            estimates[BLEND] = MethodEstimates(blend.predict_proba(X_new), seconds=total)
+            estimates[BLEND] = _timed(blend, total, X_new)
     return estimates
+
+
+def _timed(model: Any, seconds: float, X: Any) -> MethodEstimates:
+    """Return the probabilities of rows by a model that was fitted in some seconds."""
+    start = perf_counter()
+    p = model.predict_proba(X)
+    return MethodEstimates(p, seconds=seconds, predict_seconds=perf_counter() - start)
 
 
 def _with_classifier(model: CalibratedClassifier, classifier: Any) -> CalibratedClassifier:
@@ -72,48 +73,3 @@ def _with_classifier(model: CalibratedClassifier, classifier: Any) -> Calibrated
         classifier = Pipeline([*model.estimator.steps[:-1], ("classifier", classifier)])
     copy: CalibratedClassifier = clone(model)
     return copy.set_params(estimator=clone(classifier))
-
-
-def models_section(predictions: Predictions, noun: str) -> Section:
-    """Return the section on the report's model, called ``noun``, beside the others.
-
-    Its advice is the blend where that gains more than chance.
-    """
-    models = {name or noun: model for name, model in predictions.compared.items()}
-    losses = {name: log_losses(model.p, predictions.codes) for name, model in models.items()}
-    loss = "log loss"
-    if not all(np.isfinite(values).all() for values in losses.values()):
-        loss = "Brier score"
-        losses = {name: squared_losses(m.p, predictions.codes) for name, m in models.items()}
-    rows: dict[str, dict[str, float]] = {}
-    better = []
-    for name, model in models.items():
-        rows[name] = {"loss": float(losses[name].mean()), "seconds": model.seconds}
-        if name != noun:
-            gain = difference_over_rows(losses[noun], losses[name], predictions.groups)
-            low, high = gain.mean - gain.margin, gain.mean + gain.margin
-            rows[name] |= {"gain": gain.mean, "gain_low": low, "gain_high": high}
-            better += [name] if low > 0 else []
-    introduction = (
-        f"Other models on the same {predictions.n_folds} folds, each calibrated by the default "
-        "method. The blend weighs all of them by the log loss of the rows that calibrate. "
-        "Intervals are over the rows, for these trained models. Seconds are those of training in "
-        "all folds; the blend's include those of its models."
-    )
-    advice = ""
-    sentence = f"Lower in {loss} than the {noun}, beyond chance: {', '.join(better) or 'none'}."
-    if BLEND in better:
-        share = percent(rows[BLEND]["gain"] / rows[noun]["loss"])
-        times = rows[BLEND]["seconds"] / rows[noun]["seconds"]
-        sentence = advice = (
-            f"A blend with other models has a {share} lower {loss} than the {noun}, beyond chance. "
-            f"It takes {times:.1f} times as long to train, and some milliseconds for one row."
-        )
-    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Model")
-    columns = [
-        ("loss", loss[0].upper() + loss[1:], "number"),
-        ("gain", "Gain, 95% interval", "number"),
-        ("seconds", "Seconds", "short"),
-    ]
-    sentences = [sentence, introduction]  # the first one stands in methods texts too
-    return Section("Other models", "models", sentences, frame, columns, advice=advice)

@@ -11,19 +11,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
-from vennforest.metrics import auc_interval, decision_curve, threshold_table
-from vennforest.metrics.intervals import share_interval
+from vennforest.metrics import auc_interval, calibration_line, decision_curve, threshold_table
 from vennforest.metrics.losses import squared_losses
+from vennforest.metrics.variance import share_interval
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.comparison import Comparison
 from vennforest.report.measures import (
     Event,
     MethodEstimates,
     Predictions,
-    calibration_pvalue,
-    correlation_in_groups,
 )
+from vennforest.report.sections import MAX_RATIO
 from vennforest.report.splits import dates_in
 
 LEVEL_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -41,6 +39,9 @@ N_NUMBER_PARTS = 4
 """Number of parts of similar size for columns with many different numbers."""
 
 MIN_ROWS_TO_TEST = 20
+PART_LEVEL = 0.05
+"""Level of the tests of parts of the rows, for all of them together."""
+
 MAX_PERIODS = 40
 
 PERIODS = {"W": "week", "M": "month", "Q": "quarter", "Y": "year"}
@@ -50,19 +51,21 @@ Parts = list[tuple[str, IntArray]]
 """Names of parts, with their rows."""
 
 
-def summarise(event: Event, rows: IntArray, groups: IntArray | None) -> dict[str, Any]:
+def summarise(predictions: Predictions, event: Event, rows: IntArray) -> dict[str, Any]:
     """Return expected and observed frequencies of the event in some rows, by name."""
-    low, high = share_interval(event.outcome[rows], None if groups is None else groups[rows])
+    groups = None if predictions.groups is None else predictions.groups[rows]
+    weight = None if predictions.weight is None else predictions.weight[rows]
+    low, high = share_interval(event.outcome[rows], groups, weight)
     summary = {
         "n": len(rows),
-        "expected": float(event.p[rows].mean()),
-        "observed": float(event.outcome[rows].mean()),
+        "expected": predictions.mean(event.p, rows),
+        "observed": predictions.mean(event.outcome, rows),
         "observed_low": low,
         "observed_high": high,
     }
     for name, ends in (("bound", event.bounds), ("confidence", event.confidence)):
         if ends is not None:
-            means = (float(end[rows].mean()) for end in ends)
+            means = (predictions.mean(end, rows) for end in ends)
             summary |= dict(zip((f"{name}_low", f"{name}_high"), means, strict=True))
     return summary
 
@@ -72,22 +75,27 @@ def level_edges(is_rare: bool) -> tuple[float, ...]:
     return RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
 
 
-def levels(comparison: Comparison) -> pd.DataFrame:
+def levels(predictions: Predictions, estimates: MethodEstimates) -> pd.DataFrame:
     """Return expected and observed frequencies by level of probability, closed below."""
-    predictions, event = comparison.predictions, comparison.event()
+    event = predictions.event(estimates)
     level = np.searchsorted(level_edges(predictions.is_rare)[1:-1], event.p, side="right")
     rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
-    return pd.DataFrame([summarise(event, rows, predictions.groups) for rows in rows_of_levels])
+    return pd.DataFrame([summarise(predictions, event, rows) for rows in rows_of_levels])
 
 
-def thresholds(comparison: Comparison, at: Sequence[float] | None) -> pd.DataFrame:
+def thresholds(
+    predictions: Predictions,
+    estimates: MethodEstimates,
+    at: Sequence[float] | None = None,
+    tie: float | None = None,
+) -> pd.DataFrame:
     """Return the effects of flagging rows, with one row for each threshold; None: usual ones.
 
     With confidence intervals, ``sure_yes``, ``open`` and ``sure_no`` count the rows whose interval
     is above the threshold, contains it or is below it. ``net_benefit`` is that of Vickers & Elkin
-    (2006), and ``gain`` its excess over flagging every row.
+    (2006), and ``gain`` its excess over the better one of flagging every row and none. ``tie`` is
+    the probability at which decisions cost the same.
     """
-    predictions, estimates, tie = comparison.predictions, comparison.estimates, comparison.tie
     share = predictions.share or 0.0
     cuts = {*USUAL_THRESHOLDS, round(share, 2)}
     if predictions.is_rare:
@@ -100,31 +108,35 @@ def thresholds(comparison: Comparison, at: Sequence[float] | None) -> pd.DataFra
     columns = vars(threshold_table(bounds=estimates.confidence, **options))
     for name, (low, high) in columns.pop("intervals").items():
         columns |= {f"{name}_low": low, f"{name}_high": high}
-    curve = decision_curve(versus=np.ones(len(predictions.codes)), **options)
-    columns |= {"net_benefit": curve.net_benefit, "gain": curve.difference}
-    columns |= {"gain_low": curve.difference_low, "gain_high": curve.difference_high}
+    curve = vars(decision_curve(**options))
+    names = (f"{name}{end}" for name in ("net_benefit", "gain") for end in ("", "_low", "_high"))
+    columns |= {name: curve[name] for name in names}
     columns = {key: values for key, values in columns.items() if values is not None}
     return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
 
 
-def subgroups(by: Mapping[str, NDArray[Any]], comparison: Comparison) -> pd.DataFrame:
+def subgroups(
+    by: Mapping[str, NDArray[Any]],
+    predictions: Predictions,
+    estimates: MethodEstimates,
+    tolerance: float,
+) -> pd.DataFrame:
     """Return calibration and errors of each part of the rows, by each column.
 
     The index is column and part. ``period`` is "week" … "year" for dates, else ""; ``adjusted`` are
     the p-values of calibration, adjusted for all parts (Holm 1979), NaN below 20 rows,
-    or ten groups that have the rarer outcome.
+    or ten groups that have the rarer outcome. ``off`` says what is wrong where calibration is
+    rejected, and the mean is off by more than the tolerance or the slope by more than a tenth.
     """
-    predictions, estimates = comparison.predictions, comparison.estimates
-    event, losses = comparison.event(), squared_losses(estimates.p, predictions.codes)
-    correlation = correlation_in_groups(predictions, estimates)
+    event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
     parts = [
         {
             "column": column,
             "part": name,
             "period": period,
-            **summarise(event, rows, predictions.groups),
-            "brier": float(losses[rows].mean()),
-            **_ranking_and_test(predictions, estimates, correlation, rows),
+            **summarise(predictions, event, rows),
+            "brier": predictions.mean(losses, rows),
+            **_tested_part(predictions, estimates, rows),
         }
         for column, values in by.items()
         for period, named_rows in [parts_of_column(values, column)]
@@ -134,38 +146,48 @@ def subgroups(by: Mapping[str, NDArray[Any]], comparison: Comparison) -> pd.Data
     tested = frame["pvalue"].notna()
     frame["adjusted"] = np.nan
     frame.loc[tested, "adjusted"] = holm(frame.loc[tested, "pvalue"].to_numpy())
+    excess, is_rejected = frame["observed"] - frame["expected"], frame["adjusted"] < PART_LEVEL
+    frame["off"] = np.select(
+        [
+            ~is_rejected,
+            excess > tolerance,
+            excess < -tolerance,
+            frame["slope"] < 1 - MAX_RATIO,
+            frame["slope"] > 1 + MAX_RATIO,
+        ],
+        ["", "too low", "too high", "too extreme", "too moderate"],
+        "",
+    )
     return frame.set_index(["column", "part"])
 
 
-def _ranking_and_test(
-    predictions: Predictions, estimates: MethodEstimates, correlation: float, rows: IntArray
+def rejected_parts(subgroups: pd.DataFrame, column: str) -> dict[str, list[str]]:
+    """Return the parts by one column where calibration is off, by what is wrong there."""
+    off = subgroups.xs(column)["off"]
+    return {way: off.index[off == way].tolist() for way in off.unique() if way}
+
+
+def _tested_part(
+    predictions: Predictions, estimates: MethodEstimates, rows: IntArray
 ) -> dict[str, float]:
-    """Return AUC with its interval, and the p-value of calibration; NaN for few rows."""
+    """Return measures with their intervals and the p-value of calibration; NaN for few rows."""
+    names = ("observed_expected", "slope", "auc")
     if len(rows) < MIN_ROWS_TO_TEST:
-        return dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue"), np.nan)
+        keys = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+        return dict.fromkeys([*keys, "pvalue"], np.nan)
     groups = None if predictions.groups is None else predictions.groups[rows]
-    auc = auc_interval(groups=groups, **predictions.for_metric(estimates, rows))
-    pvalue = calibration_pvalue(predictions, estimates, correlation, rows)
-    return {"auc": auc.auc, "auc_low": auc.low, "auc_high": auc.high, "pvalue": pvalue}
-
-
-def sentences_by_column(subgroups: pd.DataFrame) -> dict[Any, str]:
-    """Return a sentence on the parts by each column, of those that `subgroups` returns."""
-    n_tested = int(subgroups["pvalue"].notna().sum())
-    by_column = subgroups.groupby(level="column", sort=False)
-    return {column: sentence(parts, n_tested) for column, parts in by_column}
-
-
-def sentence(table: pd.DataFrame, n_tested: int) -> str:
-    """Return a sentence on the parts of one column for which calibration is rejected."""
-    rejected = table[table["adjusted"] < 0.05]
-    ways = np.where(rejected["expected"] > rejected["observed"], "high", "low")
-    names = rejected.index.get_level_values("part")
-    descriptions = [f"{name} (too {way} on average)" for name, way in zip(names, ways, strict=True)]
-    text = (
-        f"rejected for {'; '.join(descriptions)}" if descriptions else "not rejected for any part"
-    )
-    return f"Calibration is {text} (parts tested: {n_tested}, adjusted by Holm)."
+    event = predictions.event(estimates)
+    outcome, p = event.outcome[rows].astype(int), event.p[rows].clip(0, 1)
+    options = predictions.for_metric(estimates, rows)
+    weight = options.get("sample_weight")
+    with np.errstate(invalid="ignore"):
+        line = calibration_line(outcome, p, groups=groups, classes=[0, 1], sample_weight=weight)
+    area = auc_interval(groups=groups, **options)
+    measures: dict[str, float] = {}
+    for name, of in zip(names, (line.observed_expected, line.slope, area), strict=True):
+        ends = [*vars(of).values()][:3]
+        measures |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    return measures | {"pvalue": predictions.tests(estimates, rows).pvalue}
 
 
 def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
-    AucInterval,
     CalibrationLine,
     IntervalEstimate,
-    auc_interval,
-    calibration_distances,
     calibration_line,
 )
 from vennforest.metrics.losses import (
     Difference,
     difference_over_rows,
     log_losses,
-    loss_intervals_of,
     squared_losses,
 )
 from vennforest.report.measures import (
     BASELINE,
-    Event,
+    CALIBRATION_TEST_LEVEL,
     Measures,
     MethodEstimates,
     Predictions,
-    measure,
 )
+from vennforest.report.sections import MAX_RATIO
 
 NEGLIGIBLE_LOSS = 0.01
 """Relative difference of log losses up to which a method with bounds is preferred."""
@@ -51,12 +48,15 @@ def difference_over_folds(
     """
     k, fold = predictions.n_folds, predictions.fold
     if k == 1:
-        return difference_over_rows(first, second, predictions.groups)
+        return difference_over_rows(
+            first, second, predictions.groups, predictions.units, predictions.weight
+        )
     gap = first - second
-    means = np.bincount(fold, weights=gap, minlength=k) / np.bincount(fold, minlength=k)
+    weight = np.ones(len(gap)) if predictions.weight is None else predictions.weight
+    means = np.bincount(fold, weight * gap, minlength=k) / np.bincount(fold, weight, minlength=k)
     ratio = 1 / (k - 1) if predictions.test_ratio is None else predictions.test_ratio
     error = np.sqrt((1 / k + ratio) * means.var(ddof=1))
-    return Difference(float(gap.mean()), float(student.ppf(0.975, k - 1) * error))
+    return Difference(predictions.mean(gap), float(student.ppf(0.975, k - 1) * error))
 
 
 def choose(
@@ -91,10 +91,10 @@ def compare_losses(first: str, second: str, predictions: Predictions) -> Differe
     """Return the first method's loss minus the second's: log loss, or Brier score if one is inf."""
     pair = predictions.estimates[first], predictions.estimates[second]
     over_folds = partial(difference_over_folds, predictions=predictions)
-    return _difference_of_losses(*pair, predictions.codes, over_folds)
+    return difference_of_losses(*pair, predictions.codes, over_folds)
 
 
-def _difference_of_losses(
+def difference_of_losses(
     first: MethodEstimates,
     second: MethodEstimates,
     codes: IntArray,
@@ -106,9 +106,6 @@ def _difference_of_losses(
         return difference(*losses)
     losses = squared_losses(first.p, codes), squared_losses(second.p, codes)
     return replace(difference(*losses), loss="Brier score")
-
-
-N_DRAWS_OF_DISTANCES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,110 +128,60 @@ class Costs:
         """The decision that costs least when it is made for every row."""
         return self.matrix.decisions[int(self.of_constants.argmin())]
 
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """The measures of all methods and of the baseline, compared with the recommended method.
-
-    ``tolerance`` is a miscalibration that does not matter. ``rule`` chose the recommended
-    ``method``; ``against`` are the other methods' losses minus its loss, and ``gain`` is the
-    baseline's: log losses, or Brier scores where a log loss is infinite. ``line`` is the method's
-    calibration line with two classes, None where a user's tolerance decides alone.
-    """
-
-    predictions: Predictions
-    tolerance: float
-    baseline: Measures
-    measures: dict[str, Measures]
-    method: str
-    rule: str
-    against: dict[str, Difference]
-    auc: AucInterval
-    gain: Difference
-    costs: Costs | None = None
-    line: CalibrationLine | None = None
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.predictions.codes)
-
-    @property
-    def best(self) -> Measures:
-        """Measures of the recommended method."""
-        return self.measures[self.method]
-
-    @property
-    def estimates(self) -> MethodEstimates:
-        """Estimates of the recommended method."""
-        return self.predictions.estimates[self.method]
-
-    def event(self) -> Event:
-        """Return the event by the recommended method."""
-        return self.predictions.event(self.estimates)
-
-    @property
-    def tie(self) -> float | None:
-        """The probability of the positive class at which two decisions cost the same, if any."""
-        positive = self.predictions.positive
-        if self.costs is None or positive is None or self.costs.matrix.costs.shape != (2, 2):
+    def tie(self, positive: int | None) -> float | None:
+        """Return the probability of the positive class at which two decisions cost the same."""
+        if positive is None or self.matrix.costs.shape != (2, 2):
             return None
-        gap = np.subtract(*self.costs.matrix.costs.T)
+        gap = np.subtract(*self.matrix.costs.T)
         if gap[positive] == gap[1 - positive]:
             return None
         p = float(gap[1 - positive] / (gap[1 - positive] - gap[positive]))
         return p if 0 < p < 1 else None
 
 
-def compare(
-    predictions: Predictions,
-    costs: CostMatrix | None,
-    tolerance: float,
-    seed: int,
-    with_line: bool = False,
-) -> Comparison:
-    """Measure all methods, choose one, and measure that one more closely."""
-    codes, groups, shares = predictions.codes, predictions.groups, predictions.baseline()
-    measures = {
-        method: measure(predictions, estimates, seed)
-        for method, estimates in predictions.estimates.items()
-    }
-    method, rule = choose(measures, predictions, tolerance)
-    best, over_rows = predictions.estimates[method], partial(difference_over_rows, groups=groups)
-    return Comparison(
-        predictions=predictions,
-        tolerance=tolerance,
-        baseline=measure(predictions, shares, seed),
-        measures=measures,
-        method=method,
-        rule=rule,
-        against={m: compare_losses(m, method, predictions) for m in measures if m != method},
-        auc=auc_interval(groups=groups, **predictions.for_metric(best)),
-        # The log loss tells rare classes apart, which hardly move the Brier score.
-        gain=_difference_of_losses(shares, best, codes, over_rows),
-        costs=None if costs is None else _costs(costs, predictions, best),
-        line=_line(predictions, best) if with_line and predictions.positive is not None else None,
-    )
+def lines_off(predictions: Predictions, estimates: MethodEstimates) -> dict[str, IntervalEstimate]:
+    """Return slope and observed over expected where they are off by more than a tenth.
+
+    Each is tested at half the level of the tests of calibration; nothing with more classes.
+    """
+    if predictions.positive is None:
+        return {}
+    z = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4)) / float(ndtri(0.975))
+    line, off = line_of(predictions, estimates), {}
+    slope, ratio = line.slope, line.observed_expected
+    if max(MAX_RATIO, z * (slope.high - slope.value)) < abs(slope.value - 1):
+        off["slope"] = slope
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, high = np.log(ratio.value), np.log(ratio.high)
+    if np.isfinite(value) and abs(ratio.value - 1) > MAX_RATIO and abs(value) > z * (high - value):
+        off["observed_expected"] = ratio
+    return off
 
 
-def _line(predictions: Predictions, estimates: MethodEstimates) -> CalibrationLine:
+def line_of(predictions: Predictions, estimates: MethodEstimates) -> CalibrationLine:
     """Return observed over expected, intercept and slope of one method, with intervals."""
     with np.errstate(invalid="ignore"):  # probabilities that separate the classes
         return calibration_line(groups=predictions.groups, **predictions.for_metric(estimates))
 
 
-def _costs(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
+def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
     """Return the costs of decisions by each method, and what the recommended one saves."""
     codes, estimates = predictions.codes, predictions.estimates
     decisions = matrix.decide(best.p)
     of_rows = matrix.costs[codes]
-    of_constants = of_rows.mean(axis=0)
+    of_constants = np.average(of_rows, axis=0, weights=predictions.weight)
     constant = of_rows[:, int(of_constants.argmin())]
     return Costs(
         matrix,
-        {m: float(matrix.paid(matrix.decide(e.p), codes).mean()) for m, e in estimates.items()},
+        {m: predictions.mean(matrix.paid(matrix.decide(e.p), codes)) for m, e in estimates.items()},
         of_constants,
-        difference_over_rows(constant, matrix.paid(decisions, codes), predictions.groups),
+        difference_over_rows(
+            constant,
+            matrix.paid(decisions, codes),
+            predictions.groups,
+            predictions.units,
+            predictions.weight,
+        ),
         np.bincount(decisions, minlength=len(matrix.decisions)),
     )
 
@@ -244,50 +191,69 @@ def skill(score: float, reference: float) -> float:
     return 1 - score / reference if reference else float("nan")
 
 
-def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame:
-    """Return the measures: a row for each method, then the baseline."""
-    predictions, costs, baseline = comparison.predictions, comparison.costs, comparison.baseline
-    groups, weight = predictions.groups, np.ones(comparison.n)
+def methods_frame(
+    predictions: Predictions,
+    measures: Mapping[str, Measures],
+    method: str,
+    costs: Costs | None,
+    names: Mapping[str, str],
+) -> pd.DataFrame:
+    """Return the measures of each method and of the baseline, with intervals."""
     rows = {}
-    for method, measures in {**comparison.measures, BASELINE: baseline}.items():
-        of_method = predictions.estimates.get(method, predictions.baseline())
-        options = {"groups": groups, **predictions.for_metric(of_method)}
-        row = {"name": names.get(method, method), **asdict(measures)}
-        estimates = vars(loss_intervals_of(of_method.p, predictions.codes, weight, groups))
-        if method != BASELINE:
-            area = auc_interval(**options)
-            estimates["auc"] = IntervalEstimate(area.auc, area.low, area.high)
-        if predictions.positive is not None and method != BASELINE:
-            estimates |= (line := vars(_line(predictions, of_method)))
+    for name, values in measures.items():
+        of_method = predictions.estimates.get(name) or predictions.baseline()
+        judged = predictions.judged(of_method)
+        row = {"name": names.get(name, name), **asdict(values)}
+        row["miscalibration"] = values.miscalibration
+        estimates = vars(judged.losses())
+        if name != BASELINE:
+            estimates["auc"] = judged.auc()
+        if predictions.positive is not None and name != BASELINE:
+            estimates |= (line := vars(line_of(predictions, of_method)))
             row["certain"] = line["certain"]
-            if method == comparison.method:
-                estimates |= vars(calibration_distances(n_draws=N_DRAWS_OF_DISTANCES, **options))
-        for name, estimate in estimates.items():
-            if name != "certain":
-                ends = vars(estimate).values()
-                row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-        if costs is not None and method != BASELINE:
-            row["mean_cost"] = costs.mean[method]
-        rows[method] = row
-    return pd.DataFrame.from_dict(rows, orient="index")
+            if name == method:
+                distances = vars(judged.distances())
+                chances = distances.pop("by_chance").items()
+                row |= {f"{key}_by_chance": value for key, value in chances}
+                estimates |= distances
+        for key, estimate in estimates.items():
+            if key != "certain":
+                row |= {key: estimate.value, f"{key}_low": estimate.low}
+                row[f"{key}_high"] = estimate.high
+        if costs is not None and name != BASELINE:
+            row["mean_cost"] = costs.mean[name]
+        rows[name] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
 
 
-def classes_frame(comparison: Comparison) -> pd.DataFrame:
-    """Return frequency, mean probability, recall and precision of each class.
+def classes_frame(
+    predictions: Predictions, estimates: MethodEstimates, tolerance: float
+) -> pd.DataFrame:
+    """Return frequency, mean probability, recall and precision of each class, and its test.
 
-    The values are those of the recommended method, with one row per class.
+    ``pvalue`` is adjusted for all classes; ``off`` says what is wrong where calibration is rejected
+    and the mean is off by more than the tolerance.
     """
-    predictions = comparison.predictions
-    codes, k = predictions.codes, len(predictions.classes)
-    p = comparison.estimates.p
-    predicted, counts = p.argmax(axis=1), np.bincount(codes, minlength=k)
-    hits = np.bincount(codes[predicted == codes], minlength=k)
+    codes, k, p = predictions.codes, len(predictions.classes), estimates.p
+    weight = np.ones(len(codes)) if predictions.weight is None else predictions.weight
+    predicted, counts = p.argmax(axis=1), np.bincount(codes, weight, minlength=k)
+    hits = np.bincount(codes, weight * (predicted == codes), minlength=k)
+    tests = predictions.tests(estimates)
+    is_rejected = tests.class_pvalues < CALIBRATION_TEST_LEVEL
+    excess = tests.class_excess
     with np.errstate(invalid="ignore"):
         columns = {
-            "n": counts,
-            "share": counts / len(codes),
-            "mean": p.mean(axis=0),
+            "n": np.bincount(codes, minlength=k),
+            "share": counts / weight.sum(),
+            "mean": np.average(p, axis=0, weights=weight),
             "recall": hits / counts,
-            "precision": hits / np.bincount(predicted, minlength=k),
+            "precision": hits / np.bincount(predicted, weight, minlength=k),
+            "pvalue": tests.class_pvalues,
+            "off": np.select(
+                [is_rejected & (excess > tolerance), is_rejected & (excess < -tolerance)],
+                ["too low", "too high"],
+                "",
+            ),
         }
-    return pd.DataFrame(columns, index=[str(label) for label in predictions.classes])
+    names = pd.Index([str(label) for label in predictions.classes], name="class")
+    return pd.DataFrame(columns, index=names)

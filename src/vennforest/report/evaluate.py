@@ -14,22 +14,27 @@ from sklearn.pipeline import Pipeline
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import FloatArray, InputError, is_frame
+from vennforest._validation import FloatArray, InputError, check_weights, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
-from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Question, assemble
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
+from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import RAW
-from vennforest.report.sections import sites_section
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
-from vennforest.report.words import Origin
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 from vennforest.validation.grades import MISSING, grade_names
+
+MISSING_CELLS = {
+    "logistic": "numbers are replaced by the median of the training rows, beside an indicator",
+    "named": "they are given to the model as missing",
+    "other": "as the model handles them",
+}
+"""How missing cells are handled by the estimators that names stand for, and by others."""
 
 
 def evaluate(
@@ -42,6 +47,7 @@ def evaluate(
     n_folds: int = 5,
     n_trees: int = 300,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     time: ArrayLike | None = None,
     site: ArrayLike | None = None,
     positive: Any = None,
@@ -86,6 +92,8 @@ def evaluate(
     groups : array-like of shape (n,), optional
         Rows of one group are never on both sides of a split, and count as one observation in
         intervals and tests.
+    sample_weight : array-like of shape (n,), optional
+        Weights above 0 of rows, in training and in all measures; see `Estimates`.
     time : array-like of shape (n,), optional
         Numbers or dates. If given, every row is predicted by a model of earlier rows.
     site : array-like of shape (n,), optional
@@ -135,7 +143,17 @@ def evaluate(
     noun = _noun(estimator)
     if isinstance(costs, str | Path):  # a missing file is refused before training
         costs = read_json(costs, "costs", COSTS_FORM)
-    question = Question(name, positive, by, costs, tolerance, thresholds, random_state)
+    question = Question(
+        name=name,
+        positive=positive,
+        by=by,
+        costs=costs,
+        tolerance=tolerance,
+        thresholds=thresholds,
+        random_state=random_state,
+        site=site,
+        predictors=as_pandas(X) if is_frame(X) else None,
+    )
     question.check(np.unique(np.asarray(y).ravel().astype(str)))
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
@@ -159,12 +177,16 @@ def evaluate(
         design = replace(design, kind="time", values=times(time, "time"))
     if names is not None:
         design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
+    if sample_weight is not None and compare:
+        remarks.append("Other models are not compared, since a blend of them has no weights.")
+        compare = ()
     predictions, fitted = cross_validate(
         model,
         [m for m in METHODS if methods is None or m in methods or m == RAW],
         X,
         y,
         design,
+        weight=check_weights(sample_weight, X.shape[0]),
         classifiers={named_estimator(rival).title: named(rival) for rival in compare},
         notes=remarks,
         progress=progress,
@@ -185,18 +207,14 @@ def evaluate(
         "n_folds": predictions.n_folds,
         "n_trees": n_trees,
         "n_columns": int(X.shape[1]),
+        "missing": MISSING_CELLS["logistic" if estimator == "logistic" else "named"]
+        if is_named
+        else MISSING_CELLS["other"],
         **_settings_of(fitted),
     }
-    n = X.shape[0]
-    evaluation = assemble(
-        predictions, origin, question, n, notes=remarks, settings=settings, model=model
+    return assemble(
+        predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-    sections = []
-    if predictions.compared:
-        sections.append(models_section(predictions, noun))
-    if names is not None:
-        sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))
-    return evaluation.with_sections(sections)
 
 
 def _settings_of(fitted: CalibratedClassifier) -> dict[str, Any]:

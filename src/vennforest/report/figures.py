@@ -6,10 +6,11 @@ import base64
 import html
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,12 +22,9 @@ from vennforest._validation import FloatArray
 from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
-from vennforest.report.comparison import Comparison
-from vennforest.report.section import Picture
-from vennforest.report.words import Origin, shown_methods
-
-if TYPE_CHECKING:
-    from vennforest.report.evaluation import Evaluation
+from vennforest.report.findings import Findings
+from vennforest.report.measures import Predictions
+from vennforest.report.words import shown_methods
 
 Limits = tuple[float, float] | None
 """Where axes of probabilities begin and end; None: where the data do."""
@@ -57,6 +55,19 @@ STYLE: dict[Any, Any] = {
     "figure.dpi": 72.0,
     "pdf.fonttype": 42,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A picture: size in inches, the function that draws it into axes of matplotlib, description.
+
+    ``data`` is what is drawn, as a CSV beside the files of the picture has it.
+    """
+
+    size: tuple[float, float]
+    paint: Callable[[Any], Any]
+    alt: str
+    data: pd.DataFrame | None = None
 
 
 def draw(name: str, picture: Picture) -> str:
@@ -94,26 +105,31 @@ def encode(
     return files
 
 
-def pictures(evaluation: Evaluation, limits: Limits = None) -> dict[str, Picture]:
+def pictures(
+    findings: Findings, predictions: Predictions, limits: Limits = None
+) -> dict[str, Picture]:
     """Return the pictures that the evaluation has, by the names of their files."""
-    comparison, names = evaluation.comparison, dict(evaluation.origin.names)
-    methods = shown_methods(comparison, evaluation.origin)
-    result = {"calibration": _calibration(comparison, methods, names, limits)}
-    if comparison.predictions.positive is not None:
-        result["decision-curve"] = _decision_curve(comparison, methods, names, limits)
-    if comparison.estimates.bounds is not None:
-        result["intervals"] = _intervals(comparison, names[comparison.method])
+    names, methods = dict(findings.origin.names), shown_methods(findings)
+    result = {"calibration": _calibration(predictions, methods, names, limits)}
+    if predictions.positive is not None:
+        result["decision-curve"] = _decision_curve(predictions, methods, names, limits)
+    if predictions.estimates[findings.method].bounds is not None:
+        result["intervals"] = _intervals(predictions, findings.method, names)
     return result
 
 
 def write_pictures(
-    evaluation: Evaluation, folder: Path, width: float | None = None, limits: Limits = None
+    findings: Findings,
+    predictions: Predictions,
+    folder: Path,
+    width: float | None = None,
+    limits: Limits = None,
 ) -> list[str]:
     """Write each picture as SVG, PDF, PNG and a CSV of its data; return the file names.
 
     Pictures of a given width, in millimetres, have letters of 7.5 points.
     """
-    available = pictures(evaluation, limits)
+    available = pictures(findings, predictions, limits)
     folder.mkdir(exist_ok=True)
     for name, picture in available.items():
         scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
@@ -128,11 +144,11 @@ def write_pictures(
 
 
 def _calibration(
-    comparison: Comparison, methods: list[str], names: dict[str, str], limits: Limits
+    predictions: Predictions, methods: list[str], names: dict[str, str], limits: Limits
 ) -> Picture:
     """Return the picture of some methods' calibration, with the intervals of the first."""
-    curves = {names[method]: _curve(comparison, method) for method in methods}
-    share = comparison.predictions.share
+    curves = {names[method]: _curve(predictions, method) for method in methods}
+    share = predictions.share
     is_log = share is not None and share < LOG_SHARE and (limits is None or limits[0] > 0)
     titles = ("probability", "observed", "low95", "high95", "rows")
     parts = []
@@ -155,38 +171,37 @@ def _calibration(
 
 
 def _decision_curve(
-    comparison: Comparison, methods: list[str], names: dict[str, str], limits: Limits
+    predictions: Predictions, methods: list[str], names: dict[str, str], limits: Limits
 ) -> Picture:
     """Return the picture of the net benefit of some methods, of flagging all rows and none.
 
-    The band of the first is the interval of its difference from the second, or else from none.
+    The band is the interval of the first.
     """
-    predictions, groups = comparison.predictions, comparison.predictions.groups
     p = {names[m]: predictions.estimates[m].p[:, predictions.positive] for m in methods}
     highest = max(float(np.quantile(values, 0.99)) for values in p.values())
     lowest, highest = limits or (0.0, min(max(highest, predictions.share or 0.0), 1.0))
-    thresholds = np.linspace(lowest, highest, N_THRESHOLDS + 2)[1:-1]
-    first, none, everyone = names[methods[0]], "flag no row", "flag every row"
-    options = predictions.for_metric(predictions.estimates[methods[0]])
-    rivals = {name: values for name, values in p.items() if name != first}
-    rivals |= {none: np.zeros(comparison.n), everyone: np.ones(comparison.n)}
+    thresholds, none = np.linspace(lowest, highest, N_THRESHOLDS + 2)[1:-1], np.zeros
     curves = {
-        name: decision_curve(thresholds=thresholds, versus=values, groups=groups, **options)
-        for name, values in rivals.items()
+        names[m]: decision_curve(
+            thresholds=thresholds,
+            versus=none(len(predictions.codes)),  # flagging none has net benefit 0
+            groups=predictions.groups,
+            **predictions.for_metric(predictions.estimates[m]),
+        )
+        for m in methods
     }
-    benefits = {first: curves[none].net_benefit} | {name: c.versus for name, c in curves.items()}
-    rival, curve = next(iter(curves.items()))
+    first = next(iter(curves.values()))
+    benefits = {name: curve.net_benefit for name, curve in curves.items()}
+    benefits |= {"flag every row": first.everyone, "flag no row": none(N_THRESHOLDS)}
 
     def paint(ax: Any) -> None:
-        titles = {first: f"{first}\nband: 95%, against\n{rival}"}
         lines: dict[str, Any] = {
-            titles.get(name, name): draw_line(ax, i, name, thresholds, benefits[name])
-            for i, name in enumerate(p)
+            name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
         }
-        margins = np.array([curve.difference_low, curve.difference_high])
-        low, high = np.clip(curve.versus + margins, -1, 1)  # of one group: ±∞
+        band: Any = first.difference_low, first.difference_high
+        low, high = np.clip(band, -1, 1)  # may be ±∞
         ax.fill_between(thresholds, low, high, color=COLOURS[0], alpha=0.15, linewidth=0)
-        for name, line in ((everyone, "-"), (none, ":")):
+        for name, line in (("flag every row", "-"), ("flag no row", ":")):
             lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
         top = max(predictions.share or 0.0, high.max())
         ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(lowest, highest))
@@ -195,20 +210,23 @@ def _decision_curve(
         plain(ax)
         legend(ax, list(lines.items()))
 
-    keys = ("difference", "difference_low", "difference_high")
-    tables = [
+    data = pd.concat(
         pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit}).assign(
-            **{key: vars(curves[name])[key] for key in keys if name in curves}
+            **{
+                end: vars(curves[name])[f"difference_{end}"]
+                for end in ("low", "high")
+                if name in curves
+            }
         )
         for name, benefit in benefits.items()
-    ]
+    )
     alt = f"Net benefit of deciding by {' and '.join(p)}, by threshold"
-    return Picture((4.8, 3.6), paint, alt, pd.concat(tables))
+    return Picture((4.8, 3.6), paint, alt, data)
 
 
-def _intervals(comparison: Comparison, name: str) -> Picture:
+def _intervals(predictions: Predictions, method: str, names: dict[str, str]) -> Picture:
     """Return the picture of probabilities with bounds and confidence intervals."""
-    predictions, estimates = comparison.predictions, comparison.estimates
+    estimates = predictions.estimates[method]
     assert estimates.bounds is not None
     curve = interval_curve(
         predictions.classes[predictions.codes],
@@ -223,24 +241,23 @@ def _intervals(comparison: Comparison, name: str) -> Picture:
     return Picture(
         (4.8, 3.6),
         lambda ax: IntervalDisplay(curve).plot(ax=ax),
-        f"Probabilities of {name} with bounds and confidence intervals, row by row",
+        f"Probabilities of {names[method]} with bounds and confidence intervals, row by row",
         pd.DataFrame({**columns, "observed": curve.outcome}),
     )
 
 
-def _curve(comparison: Comparison, method: str, **options: Any) -> ReliabilityCurve:
-    predictions = comparison.predictions
+def _curve(predictions: Predictions, method: str, **options: Any) -> ReliabilityCurve:
     options = predictions.for_metric(predictions.estimates[method]) | options
     return reliability_curve(groups=predictions.groups, **options)
 
 
-def classes(comparison: Comparison, origin: Origin) -> dict[str, str]:
+def classes(findings: Findings, predictions: Predictions) -> dict[str, str]:
     """Return a diagram of each frequent class, by the methods of the first picture."""
-    methods = shown_methods(comparison, origin)
-    labels, codes = comparison.predictions.classes, comparison.predictions.codes
+    methods, names = shown_methods(findings), findings.origin.names
+    labels, codes = predictions.classes, predictions.codes
 
     def paint(ax: Any, j: int) -> None:
-        curves = {origin.names[m]: _curve(comparison, m, pos_label=labels[j]) for m in methods}
+        curves = {names[m]: _curve(predictions, m, pos_label=labels[j]) for m in methods}
         ReliabilityDisplay(curves).plot(ax=ax, statistics=False, histogram=False, title="")
         ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 

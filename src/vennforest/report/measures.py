@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
+from scipy.special import logit, ndtri
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import (
+    CalibrationTests,
+    Estimates,
     auc_interval,
     calibration_error,
-    confidence_minus_accuracy,
-    kuiper_test,
-    spiegelhalter_test,
 )
 from vennforest.metrics._inputs import bin_codes
-from vennforest.metrics.calibration_tests import grouped_pvalues
-from vennforest.metrics.dependence import (
-    MIN_EVENT_GROUPS,
-    draw_labels,
-    event_groups,
-    intragroup_correlation,
-    variance_of_sums,
-)
+from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
 from vennforest.metrics.losses import log_losses, squared_losses
+from vennforest.metrics.variance import units_of
 from vennforest.multiprobability import Multiprobability
 
 RAW = "none"
@@ -38,8 +31,10 @@ RAW = "none"
 BASELINE = "baseline"
 """The class frequencies as the probabilities of every row."""
 
-CALIBRATION_TESTS = (spiegelhalter_test, kuiper_test)
 CALIBRATION_TEST_LEVEL = 0.02
+DETECTABLE_ERRORS = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4) + ndtri(0.8))
+"""Size of a shift that one of two tests at half the level detects with power 80%, in errors."""
+
 DOUBTFUL_LEVEL = 0.1
 """p-value of the tests of calibration above which an error is attributed to chance."""
 
@@ -65,13 +60,15 @@ Ends = tuple[FloatArray, FloatArray]
 class MethodEstimates:
     """Probabilities (n, k) of one method; bounds and 95% confidence intervals, if any.
 
-    ``seconds`` are those of training, where models are compared.
+    ``seconds`` are those of training, and ``predict_seconds`` those of predicting these rows, where
+    models are compared.
     """
 
     p: FloatArray
     bounds: Multiprobability | None = None
     confidence: ConfidenceIntervals | None = None
     seconds: float = 0.0
+    predict_seconds: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +90,10 @@ class Predictions:
 
     ``codes``, ``fold`` and ``rows`` (n,) are the index of the class of each row, the fold that
     predicted it, and its position in X; ``groups`` (n,) are codes from 0 of groups whose rows count
-    as one observation in intervals and tests. ``test_ratio`` is the mean over folds of the number
-    of predicted rows over that of training rows, and ``positive`` the index of the positive class
-    of two (None with more). ``compared`` are models beside the one whose estimates these are, by
-    name, that one too as "".
+    as one observation in intervals and tests, and ``weight`` (n,) weights above 0 of rows.
+    ``test_ratio`` is the mean over folds of the number of predicted rows over that of training
+    rows, and ``positive`` the index of the positive class of two (None with more). ``compared`` are
+    models beside the one whose estimates these are, by name, that one too as "".
     """
 
     classes: NDArray[Any]
@@ -105,6 +102,7 @@ class Predictions:
     rows: IntArray
     estimates: dict[str, MethodEstimates]
     groups: IntArray | None = None
+    weight: FloatArray | None = None
     test_ratio: float | None = None
     positive: int | None = None
     compared: Mapping[str, MethodEstimates] = field(default_factory=dict)
@@ -122,7 +120,7 @@ class Predictions:
     @property
     def share(self) -> float | None:
         """The share of the positive class; None with more than two classes."""
-        return None if self.positive is None else float((self.codes == self.positive).mean())
+        return None if self.positive is None else self.mean(self.codes == self.positive)
 
     @property
     def is_rare(self) -> bool:
@@ -131,8 +129,34 @@ class Predictions:
 
     def baseline(self) -> MethodEstimates:
         """Return the share of each class: the best constant probabilities."""
-        shares = np.bincount(self.codes, minlength=len(self.classes)) / len(self.codes)
-        return MethodEstimates(np.tile(shares, (len(self.codes), 1)))
+        shares = np.bincount(self.codes, self.weight, minlength=len(self.classes))
+        return MethodEstimates(np.tile(shares / shares.sum(), (len(self.codes), 1)))
+
+    def take(self, rows: IntArray) -> Predictions:
+        """Return the predictions of some rows."""
+        estimates = {
+            name: replace(
+                e,
+                p=e.p[rows],
+                bounds=None if e.bounds is None else e.bounds[rows],
+                confidence=None if e.confidence is None else e.confidence[rows],
+            )
+            for name, e in self.estimates.items()
+        }
+        groups = self.groups
+        return replace(
+            self,
+            codes=self.codes[rows],
+            fold=self.fold[rows],
+            rows=self.rows[rows],
+            estimates=estimates,
+            groups=None if groups is None else np.unique(groups[rows], return_inverse=True)[1],
+        )
+
+    def mean(self, values: NDArray[Any], rows: Any = slice(None)) -> float:
+        """Return the weighted mean of values (n,) in some rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return float(np.average(values[rows], weights=weight))
 
     def event(self, estimates: MethodEstimates) -> Event:
         """Return the event by one method."""
@@ -151,7 +175,29 @@ class Predictions:
     def for_metric(self, estimates: MethodEstimates, rows: Any = slice(None)) -> dict[str, Any]:
         """Return labels and one method's estimates of some rows as the arguments of a metric."""
         y, p = self.classes[self.codes[rows]], estimates.p[rows]
-        return {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
+        weight = None if self.weight is None else self.weight[rows]
+        options = {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
+        return options if weight is None else options | {"sample_weight": weight}
+
+    def tests(self, estimates: MethodEstimates, rows: Any = slice(None)) -> CalibrationTests:
+        """Test the calibration of one method in some rows, by the dependence of all of them."""
+        return self.judged(estimates).tests(rows)
+
+    def judged(self, estimates: MethodEstimates) -> Estimates:
+        """Return one method's estimates with their measures."""
+        return Estimates(**self.for_metric(estimates), groups=self.groups)
+
+    @property
+    def units(self) -> float:
+        """Number of rows, or groups, of the rarer of the positive class and the others.
+
+        With more than two classes it is the most frequent class against the others.
+        """
+        event = np.bincount(self.codes).argmax() if self.positive is None else self.positive
+        outcome = (self.codes == event).astype(np.float64)
+        return units_of(
+            outcome, np.ones(len(outcome)) if self.weight is None else self.weight, self.groups
+        )
 
 
 @dataclass(frozen=True)
@@ -169,12 +215,16 @@ class Measures:
         quantile of that error for perfectly calibrated estimates.
     mean_error : float
         √(distance² − variance) of the mean probability from the observed frequency.
+    detectable : float
+        The distance of the mean probability from the frequency that tests of such a size detect
+        with power 80%.
     pvalue : float
-        p-value of the hypothesis that the estimates are calibrated: twice the smaller one of
-        Spiegelhalter's and Kuiper's tests, or with groups three times the smallest one of these and
-        a test of intercept and slope. NaN with fewer than ten groups that have the rarer outcome.
+        p-value of the hypothesis that the estimates are calibrated, see `CalibrationTests`. NaN
+        with fewer than ten groups that have the rarer outcome.
     overconfidence : float
         Mean confidence in the predicted label minus accuracy.
+    expected, observed : float
+        Mean probability and share of the event.
     width : float or None
         Mean width of the bounds of the predicted label.
     """
@@ -188,8 +238,11 @@ class Measures:
     chance_error: float
     chance_limit: float
     mean_error: float
+    detectable: float
     pvalue: float
     overconfidence: float
+    expected: float
+    observed: float
     width: float | None = None
 
     @property
@@ -200,11 +253,6 @@ class Measures:
         """
         binned = self.calibration_error**2 - self.chance_error**2
         return float(max(np.sqrt(max(0.0, binned)), self.mean_error))
-
-    @property
-    def detectable(self) -> float:
-        """The smallest miscalibration that chance does not hide on so many rows, in [0, 1]."""
-        return float(np.sqrt(max(0.0, self.chance_limit**2 - self.chance_error**2)))
 
     @property
     def is_rejected(self) -> bool:
@@ -236,63 +284,46 @@ class Measures:
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:
     """Compute the measures of one method."""
     p, codes, bounds = estimates.p, predictions.codes, estimates.bounds
-    options = predictions.for_metric(estimates)
-    y, classes = options["y"], predictions.classes
+    options, mean = predictions.for_metric(estimates), predictions.mean
     event = predictions.event(estimates)
     q = event.p.clip(0, 1)
     residual = event.outcome - q
     error = calibration_error(bins=N_ERROR_BINS, **options)
-    groups, correlation = predictions.groups, correlation_in_groups(predictions, estimates)
-    chance = chance_errors(q, seed, groups, correlation)
-    spread = float(variance_of_sums(np.ones((len(q), 1)), q, groups, correlation)[0, 0]) ** 0.5
+    groups, correlation = predictions.groups, 0.0
+    if groups is not None:
+        correlation = intragroup_correlation(event.outcome, q, groups)
+    weight = np.ones(len(q)) if predictions.weight is None else predictions.weight
+    weight = weight / weight.sum()
+    chance = chance_errors(q, seed, groups, correlation, weight)
+    spread = float(variance_of_sums(weight[:, None], q, groups, correlation)[0, 0]) ** 0.5
     losses = log_losses(p, codes)
     return Measures(
-        log_loss=float(losses.mean()),
+        log_loss=mean(losses),
         impossible=int(np.isinf(losses).sum()),
-        brier=float(squared_losses(p, codes).mean()),
-        auc=auc_interval(**options).auc,
-        accuracy=float((p.argmax(axis=1) == codes).mean()),
+        brier=mean(squared_losses(p, codes)),
+        auc=auc_interval(**options).value,
+        accuracy=mean(p.argmax(axis=1) == codes),
         calibration_error=error,
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
-        mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
-        pvalue=calibration_pvalue(predictions, estimates, correlation),
-        overconfidence=confidence_minus_accuracy(y, p, classes=classes),
+        mean_error=max(0.0, mean(residual) ** 2 - spread**2) ** 0.5,
+        detectable=DETECTABLE_ERRORS * spread,
+        pvalue=predictions.tests(estimates).pvalue,
+        overconfidence=predictions.judged(estimates).overconfidence(),
+        expected=mean(event.p),
+        observed=mean(event.outcome),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
 
 
 def names_of_tests(predictions: Predictions) -> str:
-    """Return the names of the tests of `calibration_pvalue`."""
+    """Return the names of the tests of calibration."""
     tests = "the tests of Spiegelhalter and Kuiper"
-    grouped = f"{tests} and of intercept and slope, over groups"
-    return tests if predictions.groups is None else grouped
-
-
-def correlation_in_groups(predictions: Predictions, estimates: MethodEstimates) -> float:
-    """Return the correlation of one method's residuals in a group, pooled over all groups."""
-    event, groups = predictions.event(estimates), predictions.groups
-    if groups is None:
-        return 0.0
-    return intragroup_correlation(event.outcome, event.p.clip(0, 1), groups)
-
-
-def calibration_pvalue(
-    predictions: Predictions,
-    estimates: MethodEstimates,
-    correlation: float,
-    rows: Any = slice(None),
-) -> float:
-    """Return the p-value of calibration of one method in some rows; see `Measures`."""
-    if predictions.groups is None:
-        options = predictions.for_metric(estimates, rows)
-        del options["pos_label"]
-        return min(1.0, 2 * min(test(**options).pvalue for test in CALIBRATION_TESTS))
-    event, groups = predictions.event(estimates), predictions.groups[rows]
-    outcome, p = event.outcome[rows], event.p.clip(0, 1)[rows]
-    if correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS:
-        return float("nan")
-    return min(1.0, 3 * min(grouped_pvalues(outcome, p, groups, correlation)))
+    if predictions.groups is not None:
+        tests += " and of intercept and slope, over groups"
+    if predictions.positive is None:
+        tests += ", of the means of all classes and of each class against the rest"
+    return tests
 
 
 def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:
@@ -316,20 +347,26 @@ def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:
 
 
 def chance_errors(
-    q: FloatArray, seed: int, groups: IntArray | None = None, correlation: float = 0.0
+    q: FloatArray,
+    seed: int,
+    groups: IntArray | None = None,
+    correlation: float = 0.0,
+    weight: FloatArray | None = None,
 ) -> FloatArray:
     """Return the calibration error of each draw of labels from the estimates (n,), shape (200,).
 
-    ``correlation`` is that of labels in a group; 50 draws are made for more than 100,000 rows.
+    ``weight`` (n,) sums to 1. ``correlation`` is that of labels in a group; 50 draws are made for
+    more than 100,000 rows.
     """
     n_draws = N_LABEL_DRAWS if len(q) <= 100_000 else N_LABEL_DRAWS // 4
     random = np.random.default_rng((seed, 1))
     bins = bin_codes(q, N_ERROR_BINS)
-    expected = np.bincount(bins, weights=q, minlength=N_ERROR_BINS)
+    weight = np.full(len(q), 1 / len(q)) if weight is None else weight
+    expected = np.bincount(bins, weights=weight * q, minlength=N_ERROR_BINS)
     errors = np.empty(n_draws)
     for i in range(n_draws):
         outcome = draw_labels(random, q, groups, correlation, 1)[0]
         errors[i] = np.abs(
-            np.bincount(bins, weights=outcome, minlength=N_ERROR_BINS) - expected
+            np.bincount(bins, weights=weight * outcome, minlength=N_ERROR_BINS) - expected
         ).sum()
-    return errors / len(q)
+    return errors

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import platform
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from vennforest._messages import as_sentence, listed
 from vennforest._program import __version__
-from vennforest.report.breakdown import sentences_by_column
-from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, names_of_tests
-from vennforest.report.numbers import area, fixed, percent, points, probability, rows
-from vennforest.report.words import decisions, sample_size
-
-if TYPE_CHECKING:
-    from vennforest.report.evaluation import Evaluation
+from vennforest.report.findings import Findings
+from vennforest.report.measures import CALIBRATION_TEST_LEVEL
+from vennforest.report.numbers import area, fixed, percent, points, probability
+from vennforest.report.section_words import SECTIONS, missing_text, subgroup_sentences
+from vennforest.report.verdict import Verdict
+from vennforest.report.words import (
+    COSTS,
+    SAMPLE_SIZE,
+    Sentence,
+    Words,
+    always,
+    joined,
+    say,
+)
 
 SPLITS = {
     "folds": "Each row was predicted once, by a model that was not trained on it, in stratified "
@@ -29,157 +33,270 @@ SPLITS = {
     "given": "The probabilities were given, and no model was trained for this evaluation.",
     "model": "The probabilities were those of a model fitted before; it was not changed.",
 }
+SOURCES = {
+    "oob": "out-of-bag scores", "cv": "scores of inner folds",
+    "holdout": "a held-out part of the training rows",
+}  # fmt: skip
+
+ITEMS: list[Sentence] = [
+    (lambda w: True, "5 data"),
+    (lambda w: True, "8 outcome"),
+    (lambda w: "predictors" in w.f.sections, "9 predictors, 11 missing data, 20 participants"),
+    (lambda w: w.f.positive is not None, "10 sample size"),
+    (lambda w: w.origin.is_trained_here, "12 model"),
+    (lambda w: True, "12e performance measures"),
+    (lambda w: True, "23a performance with intervals"),
+    (lambda w: "sites" in w.f.sections, "23b heterogeneity"),
+]
+"""Items of the TRIPOD+AI checklist that the text fills, and when it does."""
 
 
-def methods_text(evaluation: Evaluation) -> str:
-    """Return paragraphs on data, methods and results, in Markdown.
+class PaperWords(Words):
+    """Phrases of the text for a paper."""
 
-    Collins et al. (2024), TRIPOD+AI statement, BMJ 385, e078378: the order of its items.
-    """
-    paragraphs = {
-        "Methods": [_on_data(evaluation), _on_models(evaluation), _on_measures(evaluation)],
-        "Results": [_on_performance(evaluation)],
-    }
+    @property
+    def groups_text(self) -> str:
+        """The number of groups."""
+        return "" if self.f.groups is None else f" of {self.f.groups:,} groups"
+
+    @property
+    def counts(self) -> str:
+        """How many rows each class has."""
+        return joined([f"“{name}” in {n:,}" for name, n in self.f.classes["n"].items()])
+
+    @property
+    def left_out(self) -> str:
+        """The notes on rows that were left out."""
+        return " ".join(note for note in self.f.notes if "left out" in note)
+
+    @property
+    def split(self) -> str:
+        """How rows were predicted."""
+        return SPLITS[self.origin.kind].format(n=self.f.folds)
+
+    @property
+    def calibrated(self) -> str:
+        """How the model was calibrated."""
+        on = SOURCES.get(self.origin.calibrate_on, self.origin.calibrate_on)
+        return "not calibrated" if self.key == "none" else f"calibrated by {self.name} on {on}"
+
+    @property
+    def rivals(self) -> str:
+        """The other methods."""
+        return joined([self.origin.in_sentence(m) for m in self.f.measures if m != self.key])
+
+    @property
+    def columns(self) -> str:
+        """The columns of parts."""
+        return "" if self.f.subgroups is None else joined(self.f.subgroups.index.unique("column"))
+
+    @property
+    def tested_by(self) -> str:
+        """The sections that test calibration."""
+        names = [name for name in ("sites", "grades", "segments") if name in self.f.sections]
+        return " and by ".join(names)
+
+    @property
+    def delong(self) -> str:
+        """Whose interval the AUC has."""
+        return "DeLong's" if self.f.groups is None else "DeLong's, over groups"
+
+    @property
+    def software(self) -> str:
+        """Versions."""
+        return (
+            f"vennforest {__version__}, scikit-learn {metadata.version('scikit-learn')}, Python "
+            f"{platform.python_version()}"
+        )
+
+    def value(self, name: str, decimals: int = 2) -> str:
+        """Return a measure with its interval."""
+        row: Any = self.f.methods.loc[self.key]
+        value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+        if not math.isfinite(value):
+            return "infinite" if value == math.inf else "undefined"
+        if not math.isfinite(low):
+            return fixed(value, decimals)
+        return f"{fixed(value, decimals)} ({fixed(low, decimals)} to {fixed(high, decimals)})"
+
+    @property
+    def losses(self) -> str:
+        """Log loss, Brier score and skill."""
+        return (
+            f"log loss {self.value('log_loss', 3)}, Brier score {self.value('brier', 3)} and its "
+            f"skill {self.value('brier_skill', 3)}"
+        )
+
+    @property
+    def c(self) -> str:
+        """The AUC with its interval."""
+        auc = self.f.auc
+        return f"{area(auc.value)} ({area(auc.low)} to {area(auc.high)})"
+
+    @property
+    def line(self) -> str:
+        """Observed over expected, and the logistic recalibration."""
+        return (
+            f"Observed over expected was {self.value('observed_expected')}. In logistic "
+            f"recalibrations, the intercept with slope 1 was {self.value('intercept')}, and the "
+            f"slope {self.value('slope')}"
+        )
+
+    @property
+    def ici(self) -> str:
+        """The integrated calibration index in percentage points, "" where there is none."""
+        row: Any = self.f.methods.loc[self.key]
+        if not math.isfinite(row.get("ici", math.nan)):
+            return ""
+        ends = (points(row[f"ici{end}"]) for end in ("", "_low", "_high", "_by_chance"))
+        return "{} ({} to {}; {} by chance if calibrated)".format(*ends)
+
+    @property
+    def decision_text(self) -> str:
+        """What flagging at the threshold of decisions does, with intervals."""
+        d: Any = self.f.decision
+        shares = [
+            f"{name} {percent(d[name])} ({percent(d[f'{name}_low'])} to "
+            f"{percent(d[f'{name}_high'])})"
+            for name in ("sensitivity", "specificity")
+            if math.isfinite(d[f"{name}_low"])
+        ]
+        net, gain = (
+            "{} ({} to {})".format(*(fixed(d[f"{name}{end}"], 4) for end in ("", "_low", "_high")))
+            for name in ("net_benefit", "gain")
+        )
+        return (
+            f"At a threshold of {probability(d['threshold'])}, {', '.join(shares)}; net benefit "
+            f"{net}, {gain} over flagging all or none, whichever is better"
+        )
+
+    @property
+    def parts_texts(self) -> str:
+        """Sentences on parts of the rows; every part that is off is named."""
+        texts = [f"By {c}: {text}" for c, text in subgroup_sentences(self, None).items()]
+        for name, view in SECTIONS.items():
+            if name in self.f.sections and name not in ("updates", "predictors"):
+                texts.append(view.sentences(self, self.f.sections[name], None)[0])
+        return " ".join(texts)
+
+    @property
+    def missing(self) -> str:
+        """The missing cells of each predictor."""
+        section = self.f.sections.get("predictors")
+        return "" if section is None else missing_text(self, section, None)
+
+    @property
+    def verb(self) -> str:
+        """What the tests did."""
+        return "rejected" if self.m.is_rejected else "did not reject"
+
+    @property
+    def level(self) -> str:
+        """Level of the tests."""
+        return f"{CALIBRATION_TEST_LEVEL:.0%}"
+
+    @property
+    def items(self) -> str:
+        """The items of the checklist that this text fills."""
+        return ", ".join(item for is_filled, item in ITEMS if is_filled(self))
+
+
+def is_binary(words: Words) -> bool:
+    """Return whether there are two classes."""
+    return words.f.positive is not None
+
+
+PARAGRAPHS: dict[str, list[list[Sentence]]] = {
+    "Methods": [
+        [
+            (always, "The data ({w.f.name}) were {w.rows}{w.groups_text}."),
+            (always, "The outcome was “{w.target}”: {w.counts}."),
+            (lambda w: w.left_out, "{w.left_out}"),
+            (
+                lambda w: "n_columns" in w.f.settings,
+                "There were {w.f.settings[n_columns]:,} candidate predictors.",
+            ),
+            (lambda w: w.missing, "{w.missing}"),
+            *SAMPLE_SIZE,
+        ],
+        [
+            (always, "{w.split}"),
+            (
+                lambda w: w.origin.is_trained_here and w.f.groups is not None,
+                "Rows of one group were never on both sides of a split.",
+            ),
+            (
+                lambda w: w.origin.is_trained_here,
+                "The model was a {w.noun}, {w.calibrated} (seed {w.f.settings[random_state]}).",
+            ),
+            (
+                lambda w: w.f.rule and len(w.f.measures) > 1,
+                "{w.name} was compared with {w.rivals} on the same rows, and chosen on them: it "
+                "has {w.f.rule}.",
+            ),
+        ],
+        [
+            (
+                is_binary,
+                "Discrimination was measured by the area under the ROC curve (C; interval: "
+                "{w.delong}), calibration by observed over expected, intercept and slope of "
+                "logistic recalibrations, the integrated calibration index (ICI, with an "
+                "interval), the calibration error over 15 bins and {w.f.tests}, and both by log "
+                "loss and Brier score. Net benefit was computed at thresholds of the probability.",
+            ),
+            (
+                lambda w: not is_binary(w),
+                "Discrimination was measured by the area under the ROC curve of each class against "
+                "the rest, weighted by its share (C; interval: {w.delong}), calibration by the "
+                "calibration error of the most probable class over 15 bins and {w.f.tests}, and "
+                "both by log loss and Brier score.",
+            ),
+            (
+                lambda w: w.columns,
+                "Calibration was also tested within {w.columns}, adjusted by Holm.",
+            ),
+            (lambda w: w.tested_by, "Calibration was also tested by {w.tested_by}."),
+            (lambda w: w.f.groups is None, "Intervals are of level 95%."),
+            (
+                lambda w: w.f.groups is not None,
+                "Intervals are of level 95%, and treat groups as independent.",
+            ),
+            (always, "Software: {w.software}."),
+        ],
+    ],
+    "Results": [
+        [
+            (lambda w: w.has_auc, "C was {w.c}, {w.losses}."),
+            (
+                is_binary,
+                "The mean probability was {w.expected} and the observed frequency {w.observed}.",
+            ),
+            (
+                lambda w: not is_binary(w),
+                "The mean probability of the most probable class was {w.expected}, and it was "
+                "right in {w.observed}.",
+            ),
+            (is_binary, "{w.line}."),
+            (lambda w: w.ici, "The ICI was {w.ici} percentage points."),
+            (
+                lambda w: not math.isnan(w.m.pvalue),
+                "Tests {w.verb} calibration (p {w.p}; level {w.level}).",
+            ),
+            (lambda w: w.f.decision, "{w.decision_text}."),
+            *((lambda w, of=is_true: w.f.costs and of(w), text) for is_true, text in COSTS),
+            (lambda w: w.parts_texts, "{w.parts_texts}"),
+        ],
+    ],
+    "Checklist": [[(always, "Items of TRIPOD+AI that this text helps to fill: {w.items}.")]],
+}
+"""Collins et al. (2024), TRIPOD+AI statement, BMJ 385, e078378: the order of its items."""
+
+
+def methods_text(findings: Findings, verdict: Verdict) -> str:
+    """Return paragraphs on data, methods and results, in Markdown."""
+    words = PaperWords(findings)
     parts = [
-        "\n\n".join([f"## {heading}", *(" ".join(filter(None, text)) for text in texts)])
-        for heading, texts in paragraphs.items()
+        "\n\n".join([f"## {heading}", *(say(words, text) for text in paragraphs)])
+        for heading, paragraphs in PARAGRAPHS.items()
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _on_data(evaluation: Evaluation) -> list[str]:
-    """Return sentences on rows, outcome and predictors."""
-    c, settings = evaluation.comparison, evaluation.settings
-    predictions, target = c.predictions, evaluation.origin.target
-    counts = np.bincount(predictions.codes, minlength=len(predictions.classes))
-    names = [f"“{name}” in {n:,}" for name, n in zip(predictions.classes, counts, strict=True)]
-    groups = ""
-    if predictions.groups is not None:
-        groups = f" of {len(np.unique(predictions.groups)):,} groups"
-    sentences = [
-        f"The data ({evaluation.name}) were {rows(c.n)}{groups}.",
-        f"The outcome was “{target}”: {listed(names, 8, str)}.",
-        *(note for note in evaluation.notes if "left out" in note),
-    ]
-    if "n_columns" in settings:
-        sentences.append(f"There were {settings['n_columns']:,} candidate predictors.")
-    return [*sentences, sample_size(c) if predictions.positive is not None else ""]
-
-
-def _on_models(evaluation: Evaluation) -> list[str]:
-    """Return sentences on splits, models and calibration."""
-    c, origin, settings = evaluation.comparison, evaluation.origin, evaluation.settings
-    sentences = [SPLITS[origin.kind].format(n=c.predictions.n_folds)]
-    rivals = [origin.in_sentence(method) for method in c.measures if method != c.method]
-    if origin.is_trained_here:
-        if c.predictions.groups is not None:
-            sentences.append("Rows of one group were never on both sides of a split.")
-        where = {"oob": "out-of-bag scores", "cv": "scores of inner folds"}
-        where |= {"holdout": "a held-out part of the training rows"}
-        on = where.get(origin.calibrate_on, origin.calibrate_on)
-        is_raw = c.method == RAW
-        map_of_scores = (
-            "not calibrated" if is_raw else f"calibrated by {origin.names[c.method]} on {on}"
-        )
-        sentences.append(
-            f"The model was a {origin.noun}, {map_of_scores} (seed {settings['random_state']})."
-        )
-    if rivals:
-        sentence = (
-            f"{origin.in_sentence(c.method)} was compared with {listed(rivals, 10, str)} on the "
-            f"same rows, and chosen on them: it has {c.rule}"
-        )
-        sentences.append(as_sentence(sentence))
-    return sentences
-
-
-def _on_measures(evaluation: Evaluation) -> list[str]:
-    """Return sentences on the measures of performance and their intervals."""
-    c = evaluation.comparison
-    predictions, is_binary = c.predictions, c.predictions.positive is not None
-    dependence, delong = "", "DeLong's"
-    if predictions.groups is not None:
-        dependence, delong = ", and treat groups as independent", "DeLong's, over groups"
-    error = f"the calibration error over 15 bins and {names_of_tests(predictions)}"
-    calibration = (
-        "observed over expected, intercept and slope of a logistic recalibration, the integrated "
-        f"calibration index (ICI, with a bootstrap interval), {error}"
-        if is_binary
-        else f"{error}, of the most probable class"
-    )
-    sentences = [
-        "Discrimination was measured by the area under the ROC curve (C; interval: "
-        f"{delong}), calibration by {calibration}, and both by log loss and Brier score."
-    ]
-    if evaluation.thresholds is not None:
-        sentences.append("Net benefit was computed at thresholds of the probability.")
-    if evaluation.subgroups is not None:
-        columns = listed(dict.fromkeys(evaluation.subgroups.index.get_level_values(0)), 8, str)
-        sentences.append(f"Calibration was also tested within {columns}, adjusted by Holm.")
-    titles = [s.title.lower() for s in evaluation.sections if s.anchor in ("grades", "segments")]
-    if titles:
-        sentences.append(f"Calibration was also tested by {' and by '.join(titles)}.")
-    versions = f"vennforest {__version__}, scikit-learn {metadata.version('scikit-learn')}"
-    sentences.append(f"Intervals are of level 95%{dependence}.")
-    return [*sentences, f"Software: {versions}, Python {platform.python_version()}."]
-
-
-def _on_performance(evaluation: Evaluation) -> list[str]:
-    """Return sentences on the performance of the recommended probabilities."""
-    c, event = evaluation.comparison, evaluation.comparison.event()
-    row: Any = evaluation.methods.loc[c.method]
-    of_event = "" if c.predictions.positive is not None else " of the most probable class"
-
-    def value(name: str, decimals: int = 2) -> str:
-        ends = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
-        if not math.isfinite(ends[0]):
-            return "infinite" if ends[0] == math.inf else "undefined"
-        texts = [fixed(end, decimals) for end in ends]
-        return f"{texts[0]} ({texts[1]} to {texts[2]})" if math.isfinite(ends[1]) else texts[0]
-
-    sentences = [
-        f"C was {area(c.auc.auc)} ({area(c.auc.low)} to {area(c.auc.high)}), log loss "
-        f"{value('log_loss', 3)}, Brier score {value('brier', 3)} and its skill "
-        f"{value('brier_skill', 3)}.",
-        f"The mean probability{of_event} was {percent(event.p.mean())} and the observed frequency "
-        f"{percent(event.outcome.mean())}.",
-    ]
-    if c.predictions.positive is not None:
-        sentences.append(
-            f"Observed over expected was {value('observed_expected')}, the intercept "
-            f"{value('intercept')}, the slope {value('slope')}."
-        )
-        if math.isfinite(row["ici"]):
-            ends = (points(row[name]) for name in ("ici", "ici_low", "ici_high"))
-            sentences.append("The ICI was {} ({} to {}) percentage points.".format(*ends))
-    p = "< 0.001" if c.best.pvalue < 0.001 else f"= {fixed(c.best.pvalue, 3)}"
-    if not math.isnan(c.best.pvalue):
-        verb = "rejected" if c.best.is_rejected else "did not reject"
-        level = f"level {CALIBRATION_TEST_LEVEL:.0%}"
-        sentences.append(f"Tests {verb} calibration (p {p}; {level}).")
-    sentences += [_threshold(evaluation)] if evaluation.thresholds is not None else []
-    sentences += [decisions(c, evaluation.origin.names[c.method])] if c.costs is not None else []
-    if evaluation.subgroups is not None:
-        by_column = sentences_by_column(evaluation.subgroups)
-        sentences += [f"By {column}: {text}" for column, text in by_column.items()]
-    parts = [section for section in evaluation.sections if section.anchor != "updates"]
-    return [*sentences, *(section.sentences[0] for section in parts)]
-
-
-def _threshold(evaluation: Evaluation) -> str:
-    """Return a sentence on flagging rows at the threshold that is nearest to the event's share."""
-    frame: Any = evaluation.thresholds
-    share = evaluation.comparison.predictions.share
-    t = frame.index[np.abs(frame.index - share).argmin()]
-    row = frame.loc[t]
-    parts = [
-        f"{name} {percent(row[name])} ({percent(row[f'{name}_low'])} to "
-        f"{percent(row[f'{name}_high'])})"
-        for name in ("sensitivity", "specificity")
-        if math.isfinite(row[f"{name}_low"])
-    ]
-    gain = " to ".join(fixed(row[f"gain_{end}"], 4) for end in ("low", "high"))
-    return (
-        f"At a threshold of {probability(t)}, {', '.join(parts)}; net benefit "
-        f"{fixed(row['net_benefit'], 4)}, {fixed(row['gain'], 4)} ({gain}) over flagging all."
-    )

@@ -15,13 +15,18 @@ import pandas as pd
 from vennforest._messages import harmless, needed
 from vennforest._program import __version__
 from vennforest.report import figures, numbers
-from vennforest.report.breakdown import sentences_by_column
-from vennforest.report.measures import BASELINE, names_of_tests
-from vennforest.report.section import Columns, Section
-from vennforest.report.words import shown_methods
+from vennforest.report.measures import BASELINE
+from vennforest.report.section_words import (
+    MAX_LISTED,
+    SECTIONS,
+    Columns,
+    subgroup_sentences,
+)
+from vennforest.report.words import Words, shown_methods
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
+    from vennforest.report.findings import Findings
 
 FOLDER = resources.files("vennforest.report").joinpath("templates")
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "numba")
@@ -33,6 +38,10 @@ MEASURES = (
     ("pvalue", "p if calibrated", "pvalue"),
 )  # fmt: skip
 INTERVALS = MEASURES[:4]
+
+MAX_UNFOLDED = 6
+"""Most methods whose measures are all shown at once."""
+
 LINE = (
     ("observed_expected", "Observed / expected", "short"), ("intercept", "Intercept", "short"),
     ("slope", "Slope", "short"),
@@ -47,23 +56,28 @@ THRESHOLDS = (
     ("specificity", "Specificity", "percent"),
     ("positive_value", "Positive pred. value", "percent"),
     ("negative_value", "Negative pred. value", "percent"),
-    ("net_benefit", "Net benefit", "number"), ("gain", "Gain over flagging all", "number"),
+    ("net_benefit", "Net benefit", "number"), ("gain", "Gain over all or none", "number"),
     ("sure_yes", "Sure yes", "count"), ("open", "Open", "count"), ("sure_no", "Sure no", "count"),
 )  # fmt: skip
 CLASSES = (
     ("n", "Rows", "count"), ("share", "Share", "probability"),
-    ("mean", "Mean probability", "probability"), ("recall", "Recall", "probability"),
-    ("precision", "Precision", "probability"),
+    ("mean", "Mean probability", "probability"), ("pvalue", "p if calibrated, adjusted", "pvalue"),
+    ("recall", "Recall", "probability"), ("precision", "Precision", "probability"),
 )  # fmt: skip
 SUBGROUPS = (
     ("n", "Rows", "count"), ("expected", "Mean probability", "probability"),
-    ("observed", "Observed, 95% interval", "probability"), ("auc", "AUC", "short"),
+    ("observed", "Observed, 95% interval", "probability"),
+    ("observed_expected", "Observed / expected", "short"), ("slope", "Slope", "short"),
+    ("auc", "AUC", "short"),
     ("brier", "Brier score", "probability"), ("adjusted", "p if calibrated, adjusted", "pvalue"),
 )  # fmt: skip
 
 
 def to_text(value: Any, form: str, decimals: int = 3) -> str:
-    """Return a value as text in one of the forms of `Section`."""
+    """Return a value as text.
+
+    Forms are "count", "percent", "probability", "pvalue", "number", "short" and "text".
+    """
     if value is None or value != value:
         return "–"
     if form == "text":
@@ -136,36 +150,52 @@ def render_page(template: str, command: str, **variables: Any) -> str:
 def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
     """Return the page; see `Evaluation.to_html`."""
     needed("matplotlib", "pages")
-    comparison, origin, frame = evaluation.comparison, evaluation.origin, evaluation.methods
-    predictions, names = comparison.predictions, dict(origin.names)
-    is_binary, best = predictions.positive is not None, names[comparison.method]
-    methods = shown_methods(comparison, origin)
-    colours = zip(methods, ("blue", "orange", "green", "pink"), strict=False)
-    errors = {
-        (origin.in_sentence(m), colour): numbers.points(comparison.measures[m].calibration_error)
-        for m, colour in colours
-    }
-    costs, thresholds, levels = comparison.costs, evaluation.thresholds, evaluation.levels
+    findings, predictions = evaluation.findings, evaluation.predictions
+    words, names = Words(findings), dict(findings.origin.names)
+    is_binary, best, frame = findings.positive is not None, words.name, findings.methods
+    methods, levels, thresholds = shown_methods(findings), findings.levels, findings.thresholds
+    frame = frame.assign(pvalue=frame["pvalue"].drop(BASELINE))
+    folded: Any = (
+        []
+        if len(frame) <= MAX_UNFOLDED
+        else frame.index.difference([*methods, BASELINE], sort=False)
+    )
+    tie = None if findings.decision is None or findings.costs is None else findings.decision
+    sections = []
+    for name, view in SECTIONS.items():
+        if (section := findings.sections.get(name)) is not None:
+            picture, part, columns = view.picture(words, section), section.frame, view.columns
+            form = "short" if name == "predictors" else "probability"
+            parts = section.numbers.get("parts", ())
+            columns = [*columns, *((key, key.capitalize(), form) for key in parts)]
+            sections.append({
+                "anchor": name,
+                "title": view.title,
+                "sentences": view.sentences(words, section, MAX_LISTED),
+                "picture": None if picture is None else figures.draw(name, picture),
+                "table": None if part is None else table(part, columns, part.index),
+                "heading": None if part is None else part.index.name,
+            })  # fmt: skip
     return render_page(
         "report.html.j2",
         command,
-        evaluation=evaluation,
+        f=findings,
+        verdict=evaluation.verdict,
         advised=advised,
         best=best,
-        tests=names_of_tests(predictions),
         reasons=list(evaluation.verdict.reasons.items()),
-        errors=errors,
         pictures={
             name: figures.draw(name, picture)
-            for name, picture in figures.pictures(evaluation).items()
+            for name, picture in figures.pictures(findings, predictions).items()
         },
-        methods=table(
-            frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"], ends=False
-        ),
+        methods=table(frame.drop(folded), MEASURES, frame["name"].drop(folded), ends=False),
+        folded=table(frame.loc[folded], MEASURES, frame.loc[folded, "name"], ends=False),
+        loss_range=[numbers.fixed(v, 3) for v in frame.loc[folded, "log_loss"].agg(["min", "max"])]
+        if len(folded)
+        else None,
         intervals=table(frame.drop(BASELINE), INTERVALS, frame["name"].drop(BASELINE)),
-        has_log_axes=(predictions.share or 1) < figures.LOG_SHARE,
-        others=[names[m] for m in methods[1:]],
-        differences=_differences(evaluation),
+        has_log_axes=(findings.share or 1) < figures.LOG_SHARE,
+        differences=_differences(findings),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
         certain={
             names[m]: int(n)
@@ -173,30 +203,25 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             if (n := frame.to_dict("index")[m].get("certain", 0)) > 0
         },
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,
-        distances=_distances_sentence(frame.loc[comparison.method]) if is_binary else None,
+        distances=_distances_sentence(frame.loc[findings.method]) if is_binary else None,
         thresholds=None
         if thresholds is None
         else table(  # intervals of the predictive values too would not fit: they are in the JSON
             thresholds.filter(regex="^(?!.*value_)"),
             THRESHOLDS,
             [
-                numbers.percent(t) + " (your costs)" * (t == comparison.tie)
+                numbers.probability(t)
+                + " (your costs)"
+                * (tie is not None and tie["by"] == "costs" and t == tie["threshold"])
                 for t in thresholds.index
             ],
         ),
-        classes=table(evaluation.classes, CLASSES, evaluation.classes.index),
-        class_diagrams={} if is_binary else figures.classes(comparison, evaluation.origin),
-        costs=None if costs is None else _costs_table(evaluation),
-        subgroups=[] if evaluation.subgroups is None else _subgroups(evaluation),
-        sections=[(section, *_rendered(section)) for section in evaluation.sections],
+        classes=table(findings.classes, CLASSES, findings.classes.index),
+        class_diagrams={} if is_binary else figures.classes(findings, predictions),
+        costs=None if findings.costs is None else _costs_table(findings),
+        subgroups=_subgroups(words),
+        sections=sections,
     )
-
-
-def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
-    """Return the table of a section as text, and its picture."""
-    frame, picture = section.frame, section.picture
-    image = None if picture is None else figures.draw(section.anchor, picture)
-    return None if frame is None else table(frame, section.columns, frame.index), image
 
 
 def _distances_sentence(measures: Any) -> str | None:
@@ -204,28 +229,28 @@ def _distances_sentence(measures: Any) -> str | None:
     names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
     texts = [
         f"{words} {numbers.points(measures[name])} ({numbers.points(measures[f'{name}_low'])} to "
-        f"{numbers.points(measures[f'{name}_high'])})"
+        f"{numbers.points(measures[f'{name}_high'])}; by chance "
+        f"{numbers.points(measures[f'{name}_by_chance'])})"
         for name, words in (names | {"emax": "largest (Emax)"}).items()
     ]
     return ", ".join(texts) if math.isfinite(measures["ici"]) else None
 
 
-def _differences(evaluation: Evaluation) -> pd.DataFrame:
+def _differences(findings: Findings) -> pd.DataFrame:
     """Return how much each other method's loss differs from the recommended one's, as text."""
-    against, names = evaluation.comparison.against, evaluation.origin.names
     rows = []
-    for gap in against.values():
+    for gap in findings.differences.values():
         sign = "+" if gap.mean > 0 else "−" if gap.mean < 0 else ""
         worse = "worse" if gap.mean > 0 else "better"
         result = worse if gap.clear else "no difference beyond chance"
         rows.append((gap.loss, f"{sign}{numbers.with_margin(gap.mean, gap.margin)}", result))
-    titles = ["Measure", "Difference", "Verdict"]
-    return pd.DataFrame(rows, columns=titles, index=[names[method] for method in against])
+    titles, names = ["Measure", "Difference", "Verdict"], findings.origin.names
+    return pd.DataFrame(rows, columns=titles, index=[names[m] for m in findings.differences])
 
 
-def _costs_table(evaluation: Evaluation) -> pd.DataFrame:
+def _costs_table(findings: Findings) -> pd.DataFrame:
     """Return the costs of decisions by each method and of constant decisions, as text."""
-    costs, names = evaluation.comparison.costs, evaluation.origin.names
+    costs, names = findings.costs, findings.origin.names
     assert costs is not None
     means = {names[method]: cost for method, cost in costs.mean.items()}
     constants = zip(costs.matrix.decisions, costs.of_constants, strict=True)
@@ -233,12 +258,12 @@ def _costs_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame({"Mean cost": numbers.amounts(means.values())}, index=list(means))
 
 
-def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
+def _subgroups(words: Words) -> list[dict[str, Any]]:
     """Return table, sentence and picture of the subgroups by each column."""
-    frame, label = evaluation.subgroups, evaluation.comparison.predictions.label
-    assert frame is not None
+    frame, label = words.f.subgroups, words.f.positive
     sections = []
-    for number, (column, text) in enumerate(sentences_by_column(frame).items()):
+    for number, (column, text) in enumerate(subgroup_sentences(words).items()):
+        assert frame is not None
         parts: Any = frame.xs(column)
         section = {"column": column, "period": parts["period"].iloc[0], "picture": None}
         if section["period"]:

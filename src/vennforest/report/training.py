@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import as_sentence
-from vennforest._validation import FloatArray, IntArray, encode_labels, is_frame
+from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import (
@@ -58,6 +58,7 @@ def cross_validate(
     classifiers: Mapping[str, Any],
     notes: list[str],
     progress: Progress | None,
+    weight: FloatArray | None = None,
 ) -> tuple[Predictions, CalibratedClassifier]:
     """Predict every row by all methods, with a model that was not trained on it.
 
@@ -74,6 +75,10 @@ def cross_validate(
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
     has_place = design.known_rows(rows, notes)
+    if weight is not None:
+        if (weight == 0).any():
+            raise InputError("sample_weight must be above 0, got 0: leave these rows out")
+        weight = weight[rows[has_place]]
     rows, codes = rows[has_place], codes[has_place]
     X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
     splits = design.splits(rows, codes, notes)
@@ -86,8 +91,10 @@ def cross_validate(
         fold[test] = i
         present, group = np.unique(codes[train]), None if groups is None else groups[train]
         is_one_group = group is not None and np.ptp(group) == 0
-        fit_groups = {} if group is None or is_one_group else {"groups": group}
-        training = _safe_indexing(X, train), y[train], fit_groups
+        fit_options: dict[str, Any] = {} if group is None or is_one_group else {"groups": group}
+        if weight is not None:
+            fit_options["sample_weight"] = weight[train]
+        training = _safe_indexing(X, train), y[train], fit_options
         X_test = _safe_indexing(X, test)
         fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
         of_methods.append((test, present, estimates))
@@ -116,6 +123,7 @@ def cross_validate(
         rows[tested],
         {name: pool_folds(of_methods, name, len(codes), classes, tested) for name in estimates},
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
+        None if weight is None else weight[tested],
         float(np.mean([len(test) / len(train) for train, test in splits])),
         compared={
             name: pool_folds(of_models, name, len(codes), classes, tested)
@@ -215,4 +223,5 @@ def pool_folds(
         if confidence is None
         else replace(confidence, lower=low[rows], upper=high[rows], classes=classes, widened=None),
         sum(by_name[name].seconds for *_, by_name in folds),
+        sum(by_name[name].predict_seconds for *_, by_name in folds),
     )

@@ -19,7 +19,7 @@ from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, ColumnChange, column_
 from vennforest.performance import estimate_performance
 from vennforest.performance.measures import EPSILON
 from vennforest.report.breakdown import periods
-from vennforest.report.evaluation import for_json
+from vennforest.report.findings import for_json
 from vennforest.report.splits import dates_in
 
 ColumnArrays = dict[str, NDArray[Any]]

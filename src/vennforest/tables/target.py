@@ -24,6 +24,10 @@ MAX_FRACTIONS = 20
 """Distinct numbers with a fraction that are taken for class labels."""
 
 
+MAX_MISSING_LABELS = 0.02
+"""Share of rows without a label from which a note says what leaving them out does."""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
     """A table split into X, whose index is the row in the file, from 0, and y.
@@ -55,7 +59,8 @@ def split_target(
     """Split a table into X and y without the rows that have no label.
 
     If ``screened``, identifiers are dropped, except columns to ``keep`` and those with declared
-    ``types``, and notes on doubtful columns are added; see `screening`.
+    ``types``, and notes on doubtful columns are added; see `screening`. Otherwise one class is
+    enough.
     """
     types = check_types(types or {})
     for column in [target, *(drop or []), *(keep or []), *types]:
@@ -71,7 +76,7 @@ def split_target(
         raise InputError(f"there is no column besides the target {target!r} to predict it from")
     labels = CellColumn(table[target], target)
     y = typed_labels(labels, target)
-    n_classes = len(check_classes(np.unique(y), target))
+    n_classes = len(check_classes(np.unique(y), target, 2 if screened else 1))
     if n_classes > 2 and 2 * n_classes > len(y):
         raise InputError(
             f"the target {target!r} contains {n_classes:,} distinct values in {len(y):,} rows, "
@@ -80,7 +85,13 @@ def split_target(
     notes: list[str] = []
     if len(y) < len(X):
         n_missing = len(X) - len(y)
-        notes.append(f"{n_missing:,} of {len(X):,} rows have no {target!r} and are left out.")
+        note = f"{n_missing:,} of {len(X):,} rows have no {target!r} and are left out."
+        if n_missing > MAX_MISSING_LABELS * len(X):
+            note += (
+                " If their labels are known later, or rows were not followed long enough, the "
+                "others are no random part of the rows, and frequencies are off."
+            )
+        notes.append(note)
         X = X[labels.is_present]
     types = {column: declared for column, declared in types.items() if column in X.columns}
     if not screened:
@@ -136,12 +147,12 @@ def typed_labels(column: CellColumn, target: str) -> NDArray[Any]:
     return values.astype(str)
 
 
-def check_classes(classes: NDArray[Any], target: str) -> NDArray[Any]:
-    """Return the classes; raise an error for a single class, many numbers or too many classes."""
+def check_classes(classes: NDArray[Any], target: str, lowest: int = 2) -> NDArray[Any]:
+    """Return the classes; raise an error for fewer than ``lowest``, or too many."""
     n_classes = len(classes)
     if n_classes == 0:
         raise InputError(f"the target {target!r} is missing in every row")
-    if n_classes == 1:
+    if n_classes < lowest:
         raise InputError(
             f"the target {target!r} must have two classes or more, got {str(classes[0])!r} alone"
         )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, InputError, label_vector
-from vennforest.metrics._inputs import positive_problem
+from vennforest.metrics._inputs import ClassEstimates
 
 MIN_ROWS = 20
 
@@ -19,4 +19,5 @@ def outcomes_and_probabilities(y: ArrayLike, p: ArrayLike) -> tuple[FloatArray, 
     # Labels 0 and 1 are of two classes even where the event never happened.
     is_binary = labels.dtype.kind in "biuf" and np.isin(labels, (0, 1)).all()
     classes = np.array([0, 1], dtype=labels.dtype) if is_binary else None
-    return positive_problem(y, p, None, classes, None)[:2]
+    event = ClassEstimates(y, p, classes=classes).of_event()
+    return event.outcome, event.p

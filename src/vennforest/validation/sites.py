@@ -7,21 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import expit, logit
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import chdtri, expit, logit, ndtr, stdtrit
 
 from vennforest._messages import needed
-from vennforest._validation import (
-    FloatArray,
-    InputError,
-    IntArray,
-    check_inside,
-    check_order,
-    encode_groups,
-)
-from vennforest.metrics import auc_interval
-from vennforest.metrics._inputs import ClassEstimates, EventEstimates, check_estimates
+from vennforest._validation import FloatArray, InputError, check_inside, check_order
+from vennforest.metrics import Estimates, IntervalEstimate
 from vennforest.metrics.calibration_line import line_of
 from vennforest.validation.grades import grade_names
 
@@ -34,6 +24,9 @@ SCALES: dict[str, Any] = {
     "auc": (logit, expit),
 }
 """Scale on which each measure is pooled over sites, and back from it."""
+
+N_HALVINGS, N_VARIANCES = 80, 500
+"""Steps of bisection, and quantiles of the variance between sites."""
 
 POOLED, NEW_SITE = "pooled", "another site"
 """Rows after those of the sites: the mean over sites, and the range for another one."""
@@ -77,11 +70,11 @@ def internal_external(
     Notes
     -----
     A meta-analysis with random effects, of log(O/E), slope and logit(AUC) (Debray et al. 2017, BMJ
-    356, i6460). Standard errors are those of the intervals; the variance between sites is that of
-    Paule & Mandel (1982), and intervals are those of Hartung & Knapp (2001), whose variance is not
-    made smaller than that of the ordinary one. The prediction interval is that of IntHout et al.
-    (2016), with Student's quantile for k - 1 degrees of freedom. Sites without an interval of a
-    measure are left out of its mean; with one site left it is NaN.
+    356, i6460). The variance between sites is that of Paule & Mandel (1982); intervals are those of
+    Hartung & Knapp (2001), whose variance is not made smaller than that of the ordinary one. In the
+    range of another site the variance between sites has its confidence distribution, by which the
+    generalised Q has a χ² distribution with k - 1 degrees of freedom (Viechtbauer 2007). Sites
+    without a standard error of a measure are left out of its mean; with one site left it is NaN.
 
     Examples
     --------
@@ -93,86 +86,92 @@ def internal_external(
     pandas = needed("pandas", "data frames")
     check_inside(level, "level")
     check_order(p, site=site)
-    estimates = check_estimates(y, p, None, classes, pos_label)
+    estimates = Estimates(y, p, groups=groups, classes=classes, pos_label=pos_label)
     n = len(estimates.codes)
     names, of_row = np.unique(grade_names(site, "site").astype(str), return_inverse=True)
     if len(of_row) != n or len(names) < 2:
         raise InputError(
             f"site must have two values or more in {n} rows, got {len(names)} in {len(of_row)}"
         )
-    numbers = encode_groups(groups, p)
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
+    of_sites: dict[str, list[IntervalEstimate]] = {measure: [] for measure in SCALES}
     for j, name in enumerate(names.tolist()):
-        part = np.flatnonzero(of_row == j)
-        group = None if numbers is None else np.unique(numbers[part], return_inverse=True)[1]
-        rows[name] = _measures_of(estimates, part, group, level)
+        part = estimates.take(of_row == j)
+        event = part.main()
+        line = line_of(event, level)
+        rows[name] = {"n": len(event.p), "events": int(event.outcome.sum())}
+        measures = (line.observed_expected, line.slope, part.auc(level=level))
+        for (measure, of_measure), estimate in zip(of_sites.items(), measures, strict=True):
+            of_measure.append(estimate)
+            rows[name] |= {
+                measure: estimate.value,
+                f"{measure}_low": estimate.low,
+                f"{measure}_high": estimate.high,
+            }
     frame = pandas.DataFrame.from_dict(rows, orient="index").rename_axis("site")
-    table: pd.DataFrame = pandas.concat([frame, _over_sites(frame, level)])
-    return table
-
-
-def _measures_of(
-    estimates: ClassEstimates, rows: IntArray, group: IntArray | None, level: float
-) -> dict[str, float]:
-    """Return the numbers of rows and events, and the measures with their intervals, of one site."""
-    problem = estimates.main()
-    line = line_of(EventEstimates(*(values[rows] for values in problem)), group, level)
-    area = auc_interval(
-        estimates.codes[rows],
-        estimates.p[rows],
-        groups=group,
-        classes=np.arange(estimates.p.shape[1]),
-        pos_label=estimates.positive,
-        level=level,
-    )
-    measures: dict[str, float] = {"n": len(rows), "events": int(problem.outcome[rows].sum())}
-    intervals = vars(line.observed_expected), vars(line.slope), vars(area)
-    for measure, ends in zip(SCALES, map(dict.values, intervals), strict=True):
-        measures |= zip((measure, f"{measure}_low", f"{measure}_high"), ends, strict=False)
-    return measures
-
-
-def _over_sites(frame: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Return the mean of each measure over the sites of a table, and the range of another site."""
     over_sites: dict[str, dict[str, float]] = {
         POOLED: dict(frame[["n", "events"]].sum()),
         NEW_SITE: {},
     }
     for measure, (scale, back) in SCALES.items():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value, low, high = (scale(frame[measure + end]) for end in ("", "_low", "_high"))
-        has_interval = np.isfinite(value) & np.isfinite(high - low)
-        errors = (high - low)[has_interval] / (2 * norm.ppf((1 + level) / 2))
-        mean, half, half_of_new = pool(value[has_interval].to_numpy(), errors.to_numpy(), level)
+        used = [estimate for estimate in of_sites[measure] if estimate.standard_error > 0]
+        values = np.array([scale(estimate.value) for estimate in used], dtype=np.float64)
+        errors = np.array([estimate.standard_error for estimate in used], dtype=np.float64)
+        mean, ends, range_of_new = pool(values, errors, level)
         over_sites[POOLED][measure] = back(mean)
-        for name, width in ((POOLED, half), (NEW_SITE, half_of_new)):
-            over_sites[name] |= {
-                f"{measure}_low": back(mean - width),
-                f"{measure}_high": back(mean + width),
-            }
-    return frame.from_dict(over_sites, orient="index")
+        for name, (low, high) in ((POOLED, ends), (NEW_SITE, range_of_new)):
+            with np.errstate(over="ignore"):
+                over_sites[name] |= {f"{measure}_low": back(low), f"{measure}_high": back(high)}
+    table: pd.DataFrame = pandas.concat([frame, frame.from_dict(over_sites, orient="index")])
+    return table
 
 
-def pool(values: FloatArray, errors: FloatArray, level: float) -> tuple[float, float, float]:
-    """Return the mean of k estimates with standard errors by random effects.
+Ends = tuple[float, float]
 
-    Then half of its interval, and half of the prediction interval of another estimate; NaN for
-    fewer than two.
+
+def pool(values: FloatArray, errors: FloatArray, level: float) -> tuple[float, Ends, Ends]:
+    """Return the mean of k estimates with standard errors by random effects, (k,).
+
+    Then the ends of its interval, and of the prediction interval of another estimate; NaN for fewer
+    than two.
     """
-    k = len(values)
+    k, tail = len(values), (1 + level) / 2
     if k < 2:
-        return float("nan"), float("nan"), float("nan")
+        return float("nan"), (float("nan"),) * 2, (float("nan"),) * 2
 
-    def weighted(between: float) -> tuple[FloatArray, float, float]:
-        weight = 1 / (errors**2 + between)
-        mean = float(weight @ values / weight.sum())
-        return weight, mean, float(weight @ (values - mean) ** 2) / (k - 1)
+    def weighted(between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return sums of weights, means and generalised Q for variances between sites, (m,)."""
+        weight = 1 / (errors**2 + between[:, None])
+        total = weight.sum(axis=1)
+        mean = weight @ values / total
+        return total, mean, (weight * (values - mean[:, None]) ** 2).sum(axis=1)
+
+    def variance_of(q: FloatArray) -> FloatArray:
+        """Return the variances between sites at which the generalised Q has given values, (m,)."""
+        below, above = np.zeros(len(q)), np.ptp(values) ** 2 * k / q
+        for _ in range(N_HALVINGS):  # Q falls as the variance rises
+            middle = (below + above) / 2
+            is_large = weighted(middle)[2] > q
+            below, above = np.where(is_large, middle, below), np.where(is_large, above, middle)
+        return np.where(weighted(np.zeros(1))[2] <= q, 0.0, above)
 
     # Paule & Mandel: the variance between at which the generalised Q has its expectation.
-    between, largest = 0.0, float(np.ptp(values) ** 2 * k)
-    if weighted(0.0)[2] > 1:
-        between = float(brentq(lambda variance: weighted(variance)[2] - 1, 0.0, largest))
-    weight, mean, ratio = weighted(between)
-    variance = max(1.0, ratio) / weight.sum()
-    quantile = float(student.ppf((1 + level) / 2, k - 1))
-    return mean, quantile * variance**0.5, quantile * (variance + between) ** 0.5
+    between = variance_of(np.array([k - 1.0]))
+    total, mean, q = (float(values[0]) for values in weighted(between))
+    half = float(stdtrit(k - 1, tail)) * (max(1.0, q / (k - 1)) / total) ** 0.5
+    # Another estimate: a normal one for each quantile of the distribution of the variance.
+    between = variance_of(chdtri(k - 1, (np.arange(N_VARIANCES) + 0.5) / N_VARIANCES))
+    totals, means, _ = weighted(between)
+    spreads = np.sqrt(1 / totals + between)
+    farthest = 10 * float(spreads.max()) + float(np.ptp(values))
+    low, high = (
+        brentq(
+            lambda x, share=share: float(ndtr((x - means) / spreads).mean()) - share,
+            mean - farthest,
+            mean + farthest,
+        )
+        for share in (1 - tail, tail)
+    )
+    # Of alike sites the interval of the mean, by Student's quantile, may be the wider one.
+    ends = mean - half, mean + half
+    return mean, ends, (min(float(low), ends[0]), max(float(high), ends[1]))

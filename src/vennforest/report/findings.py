@@ -1,0 +1,491 @@
+"""What an evaluation found: one frozen object of data frames and numbers.
+
+Its JSON is this object; verdict, page, text for a paper and terminal only format it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from vennforest._messages import not_one_of, shown
+from vennforest._validation import InputError, IntArray
+from vennforest.decisions import CostMatrix
+from vennforest.metrics import IntervalEstimate
+from vennforest.metrics.losses import Difference, difference_over_rows
+from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
+from vennforest.report.breakdown import (
+    level_edges,
+    levels,
+    parts_of_column,
+    rejected_parts,
+    subgroups,
+    thresholds,
+)
+from vennforest.report.comparison import (
+    Costs,
+    choose,
+    classes_frame,
+    compare_losses,
+    costs_of,
+    difference_of_losses,
+    lines_off,
+    methods_frame,
+)
+from vennforest.report.measures import (
+    BASELINE,
+    RAW,
+    Measures,
+    Predictions,
+    measure,
+    names_of_tests,
+    rows_for_precision,
+)
+from vennforest.report.sections import (
+    Section,
+    compared_models,
+    compared_sites,
+    compared_updates,
+    described_predictors,
+    grade_history,
+    promised_thresholds,
+    searched_segments,
+    tested_grades,
+)
+from vennforest.validation.grades import grade_names
+
+DEFAULT_TOLERANCE = 0.02
+
+UNWEIGHTED = (
+    "must be used without weights and without a horizon: they count rows as one observation each"
+)
+
+DEFINITIONS = {
+    "event": "the positive class; with more than two classes, that the most probable one is right",
+    "log_loss": "mean of -ln of the observed class's probability",
+    "brier": "mean squared error of the event's probability; with more classes of the vector, 0-2",
+    "brier_skill": "1 - brier / that of the class shares",
+    "intervals": "level 95%, Student's with one degree of freedom less than there are rows, or "
+    "groups, of the rarer outcome: of losses in the logarithm, of skills in that of the ratio; of "
+    "AUC DeLong's in its log-odds, Newcombe's score interval below 30; of shares Wilson's, with "
+    "groups for rows over the design effect (Korn & Graubard 1998); of intercept and slope Wald's, "
+    "with groups leaving one out (CR3)",
+    "auc": "area under the ROC curve; with more classes one-vs-rest, weighted by their shares",
+    "calibration_error": "mean distance of mean p and share of the event over 15 bins (0, 1/15], …",
+    "chance_error": "mean calibration_error of labels drawn from the probabilities; chance_limit: "
+    "95% quantile",
+    "mean_error": "distance of mean p and share of the event beyond one standard deviation",
+    "detectable": "distance of mean p and share of the event that a test at half the level of 2% "
+    "finds in 80% of tables",
+    "pvalue": "the smallest p-value of the tests of calibration times their number; with groups "
+    "for dependent rows",
+    "overconfidence": "mean of the largest p, minus accuracy",
+    "observed_expected": "events / sum of p; the interval is symmetric in the logarithm, and exact "
+    "below ten events",
+    "intercept": "logistic regression of the event with offset logit p, rows of p 0 or 1 left out",
+    "slope": "coefficient of logit p in a logistic regression of the event, same rows",
+    "ici": "mean distance of p and a logistic regression on a natural spline of logit p; e50, e90, "
+    "emax: its quantiles; _by_chance: those that calibrated probabilities would have",
+    "levels": "rows by p of the event, from each edge of level_edges to below the next",
+    "thresholds": "rows are flagged if p >= threshold; sure_yes, open, sure_no: by 95% intervals",
+    "net_benefit": "TP / n - FP / n * threshold / (1 - threshold); gain: less that of flagging all "
+    "or none, whichever is higher",
+    "grades": "exact binomial and Jeffreys tests, adjusted by Holm; intervals by Clopper & Pearson",
+}
+"""Definitions of the numbers in the JSON."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Origin of the predictions, and the terms that the page uses.
+
+    ``kind`` is cross-validation, folds in order of time, a model of the other sites for each site,
+    probabilities as given, or a fitted model.
+    ``target`` is the label, ``noun`` a word for the models, such as "forest", and ``names`` are the
+    titles of methods. ``calibrate_on`` is that of models trained here. ``suspects`` are columns to
+    check first: ``"leak"`` (alone it predicts the label almost without error) or ``"id"`` (it looks
+    like an ID that several rows share). ``trained_on_rows``: the model seems to know these rows.
+    """
+
+    kind: Literal["folds", "time", "sites", "given", "model"]
+    target: str
+    noun: str
+    names: Mapping[str, str]
+    calibrate_on: str = ""
+    suspects: Mapping[str, str] = field(default_factory=dict)
+    trained_on_rows: bool = False
+
+    @property
+    def is_trained_here(self) -> bool:
+        """Whether the models were trained for this evaluation."""
+        return self.kind in ("folds", "time", "sites")
+
+    def in_sentence(self, method: str) -> str:
+        """Return the name of a method within a sentence."""
+        return f"the raw {self.noun}" if method == RAW else self.names[method]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Question:
+    """What is asked of predictions: the arguments that `evaluate` and `check` share.
+
+    ``site``, ``grades``, ``time`` and the columns of ``by`` are (n,); ``segments`` and
+    ``predictors``, the columns of the model, are data frames of n rows.
+    """
+
+    name: str
+    positive: Any = None
+    by: Mapping[str, ArrayLike] | None = None
+    costs: Any = None
+    tolerance: float | None = None
+    thresholds: Sequence[float] | None = None
+    random_state: int = 0
+    site: ArrayLike | None = None
+    grades: ArrayLike | None = None
+    reference: ArrayLike | None = None
+    time: ArrayLike | None = None
+    segments: pd.DataFrame | None = None
+    promises: Mapping[str, float] | None = None
+    updates: bool = False
+    predictors: pd.DataFrame | None = None
+
+    def check(self, classes: NDArray[Any]) -> None:
+        """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
+        labels = [str(label) for label in classes]
+        if self.positive is not None and str(self.positive) not in labels:
+            raise not_one_of("positive", labels, str(self.positive))
+        if self.positive is not None and len(labels) > 2:
+            raise InputError(
+                f"positive must be given for two classes only, got {len(labels)} classes"
+            )
+        if self.tolerance is not None and not 0 < self.tolerance < 1:
+            raise InputError(f"tolerance must lie in (0, 1), got {self.tolerance}")
+        at = self.thresholds
+        if at is not None and (len(labels) > 2 or not all(0 < threshold < 1 for threshold in at)):
+            raise InputError(f"thresholds must be of two classes and in (0, 1), got {shown([*at])}")
+
+    def with_positive(self, predictions: Predictions) -> Predictions:
+        """Return predictions with the positive one of two classes, by default the rarer one."""
+        if len(predictions.classes) != 2:
+            return predictions
+        counts = np.bincount(predictions.codes, minlength=2)
+        positive = 1 if counts[0] == counts[1] else int(counts.argmin())
+        if self.positive is not None:
+            labels = [str(label) for label in predictions.classes]
+            positive = labels.index(str(self.positive))
+        return replace(predictions, positive=positive)
+
+    def columns(self, rows: IntArray, n: int) -> dict[str, NDArray[Any]]:
+        """Return the columns ``by`` of some of the n rows."""
+        columns = {}
+        for name, values in (self.by or {}).items():
+            array = np.asarray(values, dtype=object)
+            if array.shape != (n,):
+                raise InputError(f"by must have shape ({n},) for {name!r}, got {array.shape}")
+            columns[name] = array[rows]
+        return columns
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Findings:
+    """The numbers of an evaluation.
+
+    Attributes
+    ----------
+    name, target, rows, groups, folds, positive : str, str, int, int or None, int, label or None
+        Data set, label, numbers of rows, groups and folds, and the positive class of two.
+    origin, tests : Origin, str
+        Where the predictions are from, and the names of the tests of calibration.
+    tolerance : float
+        Miscalibration that does not matter.
+    method, rule : str, str
+        The recommended method, and the rule that chose it, "" if there was no choice.
+    methods, measures, baseline : data frame, dict of str to Measures, Measures
+        Measures of each method with their intervals and of the base rate; those without intervals.
+    auc, gain, lines_off : IntervalEstimate, Difference, dict of str to IntervalEstimate
+        Of the recommended method: its ranking, how much lower its loss is than that of the base
+        rate, and slope and observed over expected where they are off beyond chance.
+    differences : dict of str to Difference
+        The loss of each other method minus that of the recommended one.
+    levels, classes, thresholds, subgroups : data frame
+        Expected and observed by level of probability; share, mean probability, recall, precision
+        and tests of each class; effects of flagging rows (two classes); parts of the rows.
+    decision : dict or None
+        The effects of flagging at the threshold ``at`` the costs, or at the rate.
+    costs : Costs or None
+        Costs of decisions.
+    half_width, rows_needed, falls : float, dict, FallingFrequency or None
+        Half the median width of confidence intervals, the numbers of rows that narrow intervals
+        take, and where the frequency falls as the score rises.
+    sections : dict of str to Section
+        What further questions found, by the names of ``SECTIONS``.
+    settings, notes : dict, list of str
+        Settings of the run, and sentences on what was left out or done differently.
+    """
+
+    name: str
+    target: str
+    rows: int
+    groups: int | None
+    folds: int
+    positive: Any
+    origin: Origin
+    tests: str
+    tolerance: float
+    method: str
+    rule: str
+    methods: pd.DataFrame
+    measures: Mapping[str, Measures]
+    baseline: Measures
+    auc: IntervalEstimate
+    gain: Difference
+    skill: IntervalEstimate
+    lines_off: Mapping[str, IntervalEstimate]
+    differences: Mapping[str, Difference]
+    levels: pd.DataFrame
+    level_edges: Sequence[float]
+    classes: pd.DataFrame
+    thresholds: pd.DataFrame | None
+    decision: Mapping[str, Any] | None
+    subgroups: pd.DataFrame | None
+    costs: Costs | None
+    half_width: float
+    rows_needed: Mapping[str, float]
+    falls: FallingFrequency | None
+    sections: Mapping[str, Section]
+    settings: Mapping[str, Any]
+    notes: Sequence[str]
+
+    @property
+    def best(self) -> Measures:
+        """Measures of the recommended method."""
+        return self.measures[self.method]
+
+    @property
+    def share(self) -> float | None:
+        """The share of the positive class; None with more than two classes."""
+        return None if self.positive is None else self.best.observed
+
+    @property
+    def rejected(self) -> dict[str, dict[str, list[str]]]:
+        """Names of classes and parts where calibration is rejected, by what is wrong there.
+
+        The keys are "classes", "by COLUMN", and the names of sections.
+        """
+        parts: dict[str, Any] = {}
+        if self.positive is None:
+            off = self.classes["off"]
+            parts["classes"] = {way: off.index[off == way].tolist() for way in off.unique() if way}
+        if self.subgroups is not None:
+            for column in self.subgroups.index.unique("column"):
+                parts[f"by {column}"] = rejected_parts(self.subgroups, column)
+        parts |= {name: section.rejected for name, section in self.sections.items()}
+        parts = {
+            name: {way: list(names) for way, names in ways.items() if names}
+            for name, ways in parts.items()
+        }
+        return {name: ways for name, ways in parts.items() if ways}
+
+    @property
+    def choice(self) -> str:
+        """The update of the probabilities that tests choose, "" where there was no test."""
+        updates = self.sections.get("updates")
+        return "" if updates is None else str(updates.numbers.get("choice", ""))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the findings as a dict for JSON, with None for inf and NaN."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        del values["measures"], values["baseline"]  # in the frame of the methods
+        values["positive"] = None if self.positive is None else str(self.positive)
+        values |= {"rejected": self.rejected, "definitions": DEFINITIONS}
+        summary: dict[str, Any] = for_json({k: v for k, v in values.items() if v is not None})
+        return summary | {"positive": values["positive"], "groups": self.groups}
+
+
+def for_json(value: Any) -> Any:
+    """Convert a value for JSON, with None in place of infinite numbers and NaN.
+
+    Frames of methods and classes are dicts by name, other frames lists of records.
+    """
+    if isinstance(value, pd.DataFrame):
+        is_by_name = value.index.name in ("method", "class")
+        value = value.to_dict("index") if is_by_name else value.reset_index().to_dict("records")
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): for_json(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [for_json(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def find(
+    predictions: Predictions,
+    origin: Origin,
+    question: Question,
+    n_rows: int,
+    *,
+    notes: Sequence[str],
+    settings: Mapping[str, Any],
+) -> tuple[Findings, Predictions]:
+    """Measure all methods, choose one, and answer every question about it.
+
+    ``n_rows`` is the number of rows given, of which some may not have been predicted. Returns the
+    predictions with their positive class too.
+    """
+    question.check(predictions.classes)
+    predictions = question.with_positive(predictions)
+    seed, groups, codes = question.random_state, predictions.groups, predictions.codes
+    tolerance, is_binary = question.tolerance, predictions.positive is not None
+    if tolerance is None:
+        # 2 percentage points; of a rarer class than one in ten a fifth of its share.
+        first = next(iter(predictions.estimates.values()))
+        share = predictions.share or float(predictions.event(first).p.mean())
+        tolerance = min(DEFAULT_TOLERANCE, share / 5) if is_binary else DEFAULT_TOLERANCE
+    matrix = None
+    if question.costs is not None:
+        matrix = CostMatrix.read(question.costs, predictions.classes)
+    measures = {
+        name: measure(predictions, estimates, seed)
+        for name, estimates in predictions.estimates.items()
+    }
+    method, rule = next(iter(measures)), ""  # of a model what it predicts
+    if origin.kind != "model":
+        method, rule = choose(measures, predictions, tolerance)
+    best, shares = predictions.estimates[method], predictions.baseline()
+    baseline = measure(predictions, shares, seed)
+    event = predictions.event(best)
+    judged = predictions.judged(best)
+    area = judged.auc()
+    costs = None if matrix is None else costs_of(matrix, predictions, best)
+    tie = None if costs is None else costs.tie(predictions.positive)
+    columns = question.columns(predictions.rows, n_rows)
+    decision = None
+    if is_binary and 0 < (predictions.share or 0) < 1:
+        at = tie or predictions.share or 0.5
+        frame = thresholds(predictions, best, [min(at, 1 - 1e-9)])
+        decision = {"threshold": at, "by": "costs" if tie else "share", **frame.iloc[0]}
+    half_width = float("nan")
+    if event.confidence is not None:
+        half_width = float(np.median(event.confidence[1] - event.confidence[0])) / 2
+    findings = Findings(
+        name=question.name,
+        target=origin.target,
+        rows=len(codes),
+        groups=None if groups is None else len(np.unique(groups)),
+        folds=predictions.n_folds,
+        positive=predictions.label,
+        origin=origin,
+        tests=names_of_tests(predictions),
+        tolerance=tolerance,
+        method=method,
+        rule=rule,
+        methods=methods_frame(
+            predictions, {**measures, BASELINE: baseline}, method, costs, origin.names
+        ),
+        measures=measures,
+        baseline=baseline,
+        auc=area,
+        # The log loss tells rare classes apart, which hardly move the Brier score.
+        gain=difference_of_losses(
+            shares,
+            best,
+            codes,
+            partial(
+                difference_over_rows,
+                groups=groups,
+                units=predictions.units,
+                weight=predictions.weight,
+            ),
+        ),
+        skill=judged.log_loss_skill()
+        if np.isfinite(measures[method].log_loss)
+        else judged.brier_skill(),
+        lines_off=lines_off(predictions, best) if question.tolerance is None else {},
+        differences={m: compare_losses(m, method, predictions) for m in measures if m != method},
+        levels=levels(predictions, best),
+        level_edges=level_edges(predictions.is_rare),
+        classes=classes_frame(predictions, best, tolerance),
+        thresholds=thresholds(predictions, best, question.thresholds, tie) if is_binary else None,
+        decision=decision,
+        subgroups=subgroups(columns, predictions, best, tolerance) if columns else None,
+        costs=costs,
+        half_width=half_width,
+        rows_needed=rows_for_precision(event.p, area.value) if is_binary else {},
+        falls=_falls(predictions, method),
+        sections=_sections(predictions, method, origin, question),
+        settings={"random_state": seed, **settings},
+        notes=list(notes),
+    )
+    m = findings.best
+    is_off = m.is_rejected or m.impossible or findings.lines_off or findings.rejected
+    if predictions.weight is not None and question.updates:
+        raise InputError(f"updates {UNWEIGHTED}")
+    is_off = is_off and predictions.weight is None
+    if (question.updates or is_off) and not origin.is_trained_here and not origin.trained_on_rows:
+        prior = settings.get("prior")
+        prior = None if prior is None else np.array([*prior.values()])
+        updates = compared_updates(predictions, method, prior, seed)
+        if updates is not None:
+            findings = replace(findings, sections={**findings.sections, "updates": updates})
+    return findings, predictions
+
+
+def _falls(predictions: Predictions, method: str) -> FallingFrequency | None:
+    """Return where a frequency falls as the score rises, if a test rejects that none does.
+
+    The scores are those of the raw model, or else the probabilities of the method.
+    """
+    names, codes = [RAW, method], predictions.codes
+    if predictions.weight is not None:  # the test is of rows that count as one each
+        return None
+    p = next(predictions.estimates[name].p for name in names if name in predictions.estimates)
+    j = predictions.positive
+    if j is None:
+        return falling_frequency(p, codes, predictions.groups)
+    fall = falling_frequency(p[:, j], (codes == j).astype(np.intp), predictions.groups)
+    return None if fall is None else fall._replace(column=j)
+
+
+def _sections(
+    predictions: Predictions, method: str, origin: Origin, question: Question
+) -> dict[str, Section]:
+    """Return what the further questions found."""
+    if predictions.weight is not None:
+        for name in ("promises", "site", "grades", "segments"):
+            if getattr(question, name) is not None and len(getattr(question, name)):
+                raise InputError(f"{name} {UNWEIGHTED}")
+    best, rows = predictions.estimates[method], predictions.rows
+    sections, site = {}, None
+    if question.promises:
+        sections["promises"] = promised_thresholds(predictions, best, question.promises)
+    if predictions.compared:
+        sections["models"] = compared_models(predictions, origin.noun)
+    if question.site is not None:
+        site = grade_names(question.site, "site").astype(str)[rows]
+        sections["sites"] = compared_sites(predictions, best, site)
+    if question.predictors is not None:
+        X = question.predictors.take(rows)
+        sections["predictors"] = described_predictors(predictions, X, site)
+    if question.grades is not None:
+        grade = pd.Series(question.grades).take(rows)
+        sections["grades"] = tested_grades(predictions, best, grade, question.reference)
+        if question.time is not None:
+            _, periods = parts_of_column(np.asarray(question.time, dtype=object)[rows], "time")
+            sections["history"] = grade_history(predictions, best, grade, periods)
+    if question.segments is not None:
+        X = question.segments.take(rows)
+        sections["segments"] = searched_segments(predictions, best, X, question.random_state)
+    return sections
