@@ -123,7 +123,7 @@ class Estimates(ClassEstimates):
     >>> estimates = Estimates([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50)
     >>> auc = estimates.log_loss()
     >>> round(auc.value, 3), round(auc.low, 3), round(auc.high, 3)
-    (0.27, 0.25, 0.291)
+    (0.27, 0.246, 0.295)
     """
 
     @property
