@@ -200,7 +200,13 @@ def member_table():
                 np.array([float(row[f"low_{name}"]) for row in rows if int(row["low_n"])])
                 for name in ("n", "p", "rate")
             )
-            cells = [with_error(gaps), f"{gaps.max():+.0f}", f"{(n @ rate) / (n @ p):.2f}"]
+            off = np.abs([float(row["mean_minus_rate"]) for row in rows]).mean()
+            cells = [
+                with_error(gaps),
+                f"{gaps.max():+.0f}",
+                f"{(n @ rate) / (n @ p):.2f}",
+                short(off),
+            ]
             yield f"| {blend} | {'more' if many else 'two'} | {len(rows)} | {' | '.join(cells)} |"
 
 

@@ -110,8 +110,9 @@ def output_table(
 
     schema = convert(schema.empty_table()).schema
     with ExitStack() as stack:
-        file: Any = sys.stdout.buffer
-        if not is_standard(output):  # pyarrow takes no path with bytes that are not UTF-8
+        if is_standard(output):
+            file: Any = sys.stdout.buffer
+        else:  # an open file, since pyarrow takes no path with bytes that are not UTF-8
             file = stack.enter_context(stack.enter_context(written_whole(output)).open("wb"))
         writer = stack.enter_context(table_writer(file, file_format, schema))
         yield lambda table: writer.write_table(convert(table))

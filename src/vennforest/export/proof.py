@@ -18,6 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import named_estimators
 from vennforest.classifier.prediction import RowScores, intervals_at, predict_scores
 from vennforest.export.formulas import INTERVAL_LEVEL, starts_of_steps
+from vennforest.scores import MASKED
 from vennforest.sources.estimators import without_frozen
 
 N_ROWS, N_SQL_ROWS = 200, 100
@@ -321,6 +322,7 @@ def draw_scores(calibrator: Calibrator, n: int) -> FloatArray:
     starts = np.zeros(0)
     with suppress(ValueError):  # a calibrator without formulas has no steps
         starts = starts_of_steps(calibrator)
+        starts = starts[np.abs(starts) < -MASKED / 2]
     is_probability = kind == "probability" or calibrator._reads == "probability"
     if is_probability or not len(starts):
         starts = np.append(starts[(starts >= 0) & (starts <= 1)], np.linspace(0.0, 1.0, 21))
@@ -348,7 +350,11 @@ def check_calibrator(
 
 
 def python_answers(calibrator: Calibrator, scores: FloatArray, confidence: bool) -> Answers:
-    """Return what a calibrator answers for scores, of which the last two are refused."""
+    """Return what a calibrator answers for scores, of which the last two are refused.
+
+    Columns of scores are in the order of the classes, as exports have them.
+    """
+    calibrator = calibrator._by_class()
     blocks = [np.arange(len(scores) - 2), np.arange(len(scores) - 2, len(scores))]
     return _answers_in_python(calibrator, lambda index: scores[index], blocks, confidence)
 

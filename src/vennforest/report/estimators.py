@@ -84,7 +84,7 @@ class SmallBoostingClassifier(HistGradientBoostingClassifier):
         """Fit the trees to X (n, d), labels y (n,) and weights (n,)."""
         if is_frame(X):
             empty = [name for name in X.columns if pd.isna(X[name]).all()]
-            X = X.assign(**dict.fromkeys(empty, 0.0))
+            X = X.assign(**dict.fromkeys(empty, 0.0)) if empty else X
         else:
             X = np.where(np.isnan(X).all(axis=0), 0.0, X)
         super().fit(X, y, sample_weight)
