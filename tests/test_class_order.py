@@ -107,7 +107,8 @@ def numbers(result, depth=0):
         return [x for part in result for x in numbers(part, depth + 1)]
     if depth > 3 or not hasattr(result, "__dict__") or type(result).__module__[:10] != "vennforest":
         return []
-    parts = [v for key, v in vars(result).items() if key not in ("classes", "column_codes_")]
+    omitted = "classes", "column_codes_"
+    parts = [v for key, v in vars(result).items() if key not in omitted and key[0] != "_"]
     return numbers(parts, depth + 1)
 
 

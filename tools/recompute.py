@@ -216,6 +216,8 @@ def of_method(P, codes, positive, groups, is_recommended):
     units, ratio = units_of(y, groups), squared.mean() / reference.mean()
     residual = (squared - ratio * reference) / reference.sum()
     _, low, high, _ = student(ratio, error_of(residual, groups), units, "log")
+    if units < 30:
+        low = high = np.nan
     figures = {
         **with_ends("log_loss", mean(losses, groups, units)),
         **with_ends("brier", mean(squared, groups, units)),
@@ -332,7 +334,7 @@ def of_sites(y, p, site, groups):
 
 def figures_of(page, data):
     """Yield path, figure of the page, and recomputed figure."""
-    names, best = page["columns"], page["verdict"]["method"]
+    names, best = page["roles"], page["verdict"]["method"]
     classes = list(page["classes"])
     label = names_of(data[page["target"]])
     columns = [column for of in names["probabilities"].values() for column in of.values()]

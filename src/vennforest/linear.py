@@ -72,8 +72,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = LinearClassifier().fit(X[:400], y[:400])
     >>> model.predict_proba(X[406:408]).round(2)
-    array([[0.  , 1.  ],
-           [0.01, 0.99]])
+    array([[0.19, 0.81],
+           [0.02, 0.98]])
     """
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -147,7 +147,7 @@ ERRORS = [
     (
         "s,y\n0.1,a\n0.2,b\n0.3,c\n",
         [],
-        "must name the scores, a column for each of 3 classes, got s",
+        "must name the scores, a column for each of 3 classes ('a', 'b', 'c'), got s",
     ),
 ]
 

@@ -74,10 +74,14 @@ def test_kept_monitor_goes_on_and_rows_are_put_in_order(folder, watch, tmp_path)
     expected = json.loads(watch(model, folder / "later.csv", *ARGUMENTS, "--json")[1])
     _, out, err = watch(model, folder / "reversed.csv", *ARGUMENTS, "--json")
     assert "The rows were put in the order of 'day'." in err
-    assert all(json.loads(out)[name] == expected[name] for name in ("evidence", "columns"))
+    assert all(json.loads(out)[name] == expected[name] for name in ("evidence", "column_changes"))
     _, out, _ = watch(model, folder / "first.csv", *ARGUMENTS, "--json", "--keep", kept)
     found = json.loads(out)
-    assert not found["alarm"] and found["columns"] == [] and found["unlabelled"] == 4
+    assert (
+        not found["alarm"]
+        and found["columns"] == found["column_changes"] == []
+        and found["unlabelled"] == 4
+    )
     assert found["verdict"][0].startswith("No alarm in 246 labelled rows")
     assert "no alarm" in (tmp_path / "w.html").read_text("utf-8")
     code, out, err = watch(kept, folder / "second.csv", *ARGUMENTS, "--json", "--keep", later)

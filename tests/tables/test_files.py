@@ -59,8 +59,23 @@ def test_a_sheet_of_names_alone_is_a_table_without_rows(tmp_path):
         read_table(tmp_path / "t.xlsx")
 
 
+@pytest.mark.parametrize(("rows", "kinds"), [
+    (["0.126;1,234", "-2.5;950"], "fO"),  # a comma that separates thousands
+    (["0,126;1.234", "-2,5;950"], "fO"),  # a point that does
+    (["1,234;0.5", "0,950;2"], "fO"),  # one column each: a comma, and the point is text
+    (["1,234;7", "950;8"], "Oi"),
+    (["1,234;7", "0,950;8"], "fi"),
+    (["1,5;0,5", "0.5;2,5"], "Of"),  # both signs in one column
+    (["1.5;2.0", "NA;3.25"], "ff"),
+])  # fmt: skip
+def test_a_file_with_semicolons_has_one_decimal_sign(tmp_path, rows, kinds):
+    (tmp_path / "t.csv").write_text("\n".join(["a;b", *rows]))
+    frame = read_table(tmp_path / "t.csv")
+    assert "".join(kind.kind for kind in frame.dtypes) == kinds
+
+
 @pytest.mark.parametrize(("text", "decimal", "numbers"), [
-    ("a;b\n1,5;x\n2;y\n-3.25;x\n", None, [1.5, 2.0, -3.25]),
+    ("a;b\n1,5;x\n2;y\n-3,25;x\n", None, [1.5, 2.0, -3.25]),
     ("b,a\n1,5\n2,6\n", None, [5, 6]),
     ("a\tb\n1,5\tx\n2\ty\n", ",", [1.5, 2.0]),
     ('"a";"1,5,6"\n1,5;"x"\n', None, [1.5]),

@@ -15,13 +15,14 @@ from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 
-from vennforest._messages import shown
+from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
     check_order,
     check_weights,
     count_rows,
     encode_labels,
+    is_frame,
     require,
 )
 from vennforest.calibrators import Calibrator
@@ -46,8 +47,9 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares, with_step
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_class_examples
-from vennforest.sources.estimators import names_to_compare, trained_names
+from vennforest.sources.estimators import as_read, names_to_compare, trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
+from vennforest.sources.training_columns import TrainingColumns, columns_of_frame
 
 PerFold = TypeVar("PerFold")
 
@@ -243,7 +245,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             group_codes=group_codes,
             column_names=column_names,
         )
-        return self._calibrate(replace(fitted, row_sketch=sketch_rows(fitted.hash_as_read(X))))
+        X = as_read(X, folds[0].model)
+        columns = TrainingColumns.of(columns_of_frame(X), len(data)) if is_frame(X) else None
+        return self._calibrate(
+            replace(fitted, row_sketch=sketch_rows(hash_rows(X)), columns=columns)
+        )
 
     def recalibrate(
         self, method: str | Calibrator = "venn-abers", *, merge: ClassifierMerge = "auto"
@@ -281,7 +287,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows as the estimator takes them.
         """
-        return predict_rows(self._state, X, bounds=False).p
+        p = predict_rows(self._state, X, bounds=False).p
+        self._warn_of_columns(X)
+        return p
+
+    def _warn_of_columns(self, X: Any) -> None:
+        """Warn of the columns of a data frame that differ from those of training."""
+        for difference in self._state.column_differences(X):
+            warn(difference.message)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
@@ -311,6 +324,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """
         bounds = predict_rows(self._state, X).bounds
         assert bounds is not None
+        self._warn_of_columns(X)
         return bounds
 
     def predict_confidence(
@@ -339,7 +353,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         ConfidenceIntervals
             Ends of shape (n, k), widened where needed to contain what ``predict_proba`` returns.
         """
-        return predict_confidence(self._state, X, level, method, bounds=False)[1]
+        intervals = predict_confidence(self._state, X, level, method, bounds=False)[1]
+        self._warn_of_columns(X)
+        return intervals
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None

@@ -48,6 +48,12 @@ from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.estimators import as_read, refuse_other_columns
 from vennforest.sources.row_hashes import HashArray, hash_rows
+from vennforest.sources.training_columns import (
+    MIN_COMPARED_ROWS,
+    ColumnDifference,
+    TrainingColumns,
+    differences_of,
+)
 
 Curves = PerGroup[list[ScoreIntervals]]
 _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
@@ -58,8 +64,9 @@ _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictio
 class FittedClassifier:
     """The state of a classifier: models, their calibration examples, and calibrators.
 
-    Rows that belong together have one number in ``row_groups``; objects are calibrated separately
-    in each of ``groups``. A table of new rows must have the columns ``column_names``. Without
+    ``columns`` summarise the data frame that was fitted to, None for arrays. Rows that belong
+    together have one number in ``row_groups``; objects are calibrated separately in each of
+    ``groups``. A table of new rows must have the columns ``column_names``. Without
     ``point_calibrators``, which map the scores of all folds to probabilities, calibrators merge
     their bounds. ``record`` is how the model came to be.
     """
@@ -74,6 +81,7 @@ class FittedClassifier:
     row_groups: IntArray | None = None
     groups: Groups | None = None
     group_codes: IntArray | None = None
+    columns: TrainingColumns | None = None
     column_names: list[str] | None = None
     shift: ShiftedPrior | None = None
     record: dict[str, Any] = field(default_factory=dict)
@@ -96,6 +104,12 @@ class FittedClassifier:
         if self.shift is not None:
             return self.shift.shares
         return CalibrationExamples.of(self.folds).class_shares(len(self.classes))
+
+    def column_differences(self, X: Any) -> list[ColumnDifference]:
+        """Return the columns of a data frame, as the models read it, that differ from training."""
+        if self.columns is None or count_rows(X) < MIN_COMPARED_ROWS:
+            return []
+        return differences_of(self.columns, as_read(X, self.folds[0].model))
 
     def hash_as_read(self, X: Any) -> HashArray:
         """Return hashes (n,) of rows as the models read them, by which rows are recognised.
@@ -128,6 +142,7 @@ class FittedClassifier:
             require(are_names, "column_names must be names")
         if self.row_sketch is not None:
             check_array(self.row_sketch, "row_sketch", (None,), "u")
+        require(isinstance(self.columns, TrainingColumns | None), "columns must be of training")
         has_codes = (self.groups is None) == (self.group_codes is None)
         require(has_codes, "group_codes must be of groups")
         has_shares = self.shift is None or len(self.shift.shares) == len(self.classes)

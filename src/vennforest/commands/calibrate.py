@@ -24,7 +24,7 @@ from vennforest.export import to_json
 from vennforest.report.findings import for_json
 from vennforest.report.splits import group_codes
 from vennforest.scores import On, read_scores
-from vennforest.tables.files import TableFile, read_table
+from vennforest.tables.files import TableFile
 from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.target import split_target
 from vennforest.validation.update import TITLES, Choice, Update, gain_sentence, update
@@ -167,11 +167,11 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
     """Return the update of the probabilities in the column of scores."""
     choose: Any = options.update
-    frame = read_table(options.data, [options.target], form=options.form)
+    frame = rows.table.read([options.target])
     table = split_target(frame, options.target, screened=False)
     p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[-1]))
-    columns = dividing_columns(options, options.data, frame, [options.groups])
     notes: list[str] = []
+    columns = dividing_columns(rows.table, frame, [options.groups], [], {}, notes)
     groups = group_codes(
         values_in(columns.loc[table.X.index]).get(options.groups or ""), len(p), notes
     )

@@ -19,13 +19,13 @@ from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
-from vennforest.commands.pages import dividing_columns, record_of, split_table, weights_in
+from vennforest.commands.pages import record_of, split_table, weights_in
 from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import table_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
-from vennforest.tables.files import read_table
+from vennforest.tables.files import TableFile
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types, texts_of
 
@@ -37,9 +37,9 @@ def run_fit(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
     with progress_bar("Training"):
-        table, fit_options = _labelled_table(options)
+        table, fit_options, decimal = _labelled_table(options)
         notes, y = table.notes, table.y
-        model = _fit(options, table, fit_options)
+        model = _fit(options, table, fit_options, decimal)
         columns = table_columns(model)
         assert columns is not None
         labels, counts = np.unique(y, return_counts=True)
@@ -77,24 +77,26 @@ def run_fit(options: Fit) -> None:
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _labelled_table(options: Fit) -> tuple[LabelledTable, dict[str, Any]]:
-    """Return the table, and what ``fit`` takes beside it: codes of groups, and weights."""
+def _labelled_table(options: Fit) -> tuple[LabelledTable, dict[str, Any], str | None]:
+    """Return the table, what ``fit`` takes beside it, and the decimal sign of a CSV's text.
+
+    ``fit`` takes codes of groups, and weights.
+    """
     types = {} if options.types is None else read_types(options.types)
     as_text, missing = [*texts_of(types), options.target], options.missing or ()
-    frame = read_table(options.data, as_text, missing, options.form)
-    if options.by is not None and options.by not in types:
-        by = dividing_columns(options, options.data, frame, [], [options.by])[options.by]
-        if by.dtype != frame[options.by].dtype:  # 01 and 1 are two groups
-            types[options.by], frame[options.by] = "category", by
-    name, split_by = options.data.name, [options.groups, options.weight]
-    table, values = split_table(options, frame, options.target, name, types, split_by)
-    groups = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
+    file = TableFile(options.data, options.form)
+    frame, name, groups = file.read(as_text, missing), options.data.name, [options.groups]
+    table, values = split_table(options, file, frame, options.target, name, types, groups)
+    codes = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
     weight = None if options.weight is None else weights_in(values, options.weight)
-    fit_options = {"groups": groups, "sample_weight": weight}
-    return table, {name: value for name, value in fit_options.items() if value is not None}
+    fit_options = {"groups": codes, "sample_weight": weight}
+    fit_options = {name: value for name, value in fit_options.items() if value is not None}
+    return table, fit_options, file.decimal if file.decimal_is_detected else None
 
 
-def _fit(options: Fit, table: LabelledTable, fit_options: dict[str, Any]) -> CalibratedClassifier:
+def _fit(
+    options: Fit, table: LabelledTable, fit_options: dict[str, Any], decimal: str | None
+) -> CalibratedClassifier:
     """Return the classifier fitted to a table; warnings become notes of the table."""
     estimator = table_estimator(
         options.estimator,
@@ -103,6 +105,7 @@ def _fit(options: Fit, table: LabelledTable, fit_options: dict[str, Any]) -> Cal
         options.jobs,
         types=table.types or None,
         missing=options.missing,
+        decimal=decimal,
     )
     model = CalibratedClassifier(
         estimator,

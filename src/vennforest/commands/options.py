@@ -209,8 +209,12 @@ OutOfFold = Annotated[
 FailOn = Annotated[
     Names,
     comma_list(
-        "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, oe."
+        "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, oe, "
+        "columns."
     ),
+]
+FailOnColumns = Annotated[
+    Names, comma_list("columns: exit with code 1 if one differs from training.")
 ]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
@@ -398,6 +402,7 @@ class Predict(TableOptions):
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     trusted: Trusted = None
     file_format: FileFormat = None
+    fail_on: FailOnColumns = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -476,6 +481,7 @@ class Check(TableOptions):
     costs: CostsTable = None
     tolerance: Tolerance = None
     thresholds: Thresholds = None
+    types: Types = None
     trusted: Trusted = None
     sensitivity: Share = None
     specificity: Share = None
@@ -545,6 +551,7 @@ class Apply(TableOptions):
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     file_format: FileFormat = None
+    fail_on: FailOnColumns = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -573,6 +580,7 @@ class Watch(TableOptions):
     time: Annotated[
         Text, column("Times at which labels became known.", default="the order of DATA")
     ] = None
+    types: Types = None
     ids: Annotated[
         Text, column("Keys of rows: a row with a key that came before is left out.", "--id")
     ] = None
@@ -587,7 +595,7 @@ class Watch(TableOptions):
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
-    fail_on: Annotated[Names, comma_list("alarm: exit with code 1.")] = None
+    fail_on: Annotated[Names, comma_list("Exit with code 1 by any of: alarm, columns.")] = None
     trusted: Trusted = None
 
 

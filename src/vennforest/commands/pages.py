@@ -17,69 +17,75 @@ import typer
 from pandas.api.types import infer_dtype
 
 from vennforest._files import Input, is_standard, marked, shown_path, write_text
+from vennforest._messages import listed
 from vennforest._program import __version__
-from vennforest._validation import FloatArray, InputError, has_leading_zeros
+from vennforest._validation import FloatArray, InputError
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
+from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.screening import notes_on_dates
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
 
 NEEDED_BY_FAILURE = {
     "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
-    "segments": "segments", "oe": "",
+    "segments": "segments", "oe": "", "columns": "",
 }  # fmt: skip
 """Names for ``--fail-on``, with the option that each needs."""
 
 
 def split_table(
     options: Fit | Report,
+    file: TableFile | None,
     frame: pd.DataFrame,
     target: str,
     name: str,
     types: Mapping[str, str],
-    split_by: Sequence[str | None],
+    groups: Sequence[str | None],
+    time: str | None = None,
 ) -> tuple[LabelledTable, dict[str, Any]]:
-    """Return features and labels, and the values of the columns ``split_by`` and ``by``.
+    """Return features and labels, and the values of ``groups``, ``time``, weights and ``by``.
 
-    The columns ``split_by``, groups and sites, are left out of the features.
+    The columns ``groups``, sites among them, ``time`` and weights are left out of the features.
     """
-    columns = [find_name(frame.columns, column) for column in split_by if column is not None]
+    of_values = [name for name in (time, options.weight) if name is not None]
+    columns = [find_name(frame.columns, name) for name in [*groups, *of_values] if name is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
     drop = list(dict.fromkeys(drop))
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
-    values = dividing_columns(options, options.data, frame, columns, by, types)
+    of_values += by if isinstance(options, Report) else []
+    values = dividing_columns(file, frame, groups, of_values, types, table.notes)
     return table, values_in(values.loc[table.X.index])
 
 
 def dividing_columns(
-    options: TableOptions,
-    path: Path | None,
+    file: TableFile | None,
     frame: pd.DataFrame,
     groups: Iterable[str | None],
-    of_values: Iterable[str] = (),
-    types: Mapping[str, str] = {},
+    of_values: Iterable[str],
+    types: Mapping[str, str],
+    notes: list[str],
 ) -> pd.DataFrame:
     """Return the columns that divide the rows of a table into groups, sites, grades or parts.
 
-    Text of ``groups`` stands as in the file. ``of_values`` may be numbers, unless one of them has
-    leading zeros. Columns of declared ``types`` are read as declared.
+    Text of ``groups`` stands as in the file. ``of_values`` may be numbers or dates; a note is added
+    if it is in doubt which. Columns of declared ``types`` are read as declared.
     """
-    of_groups = [name for name in groups if name is not None]
-    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *of_values]))
+    of_groups = [find_name(frame.columns, name) for name in groups if name is not None]
+    of_values = [find_name(frame.columns, name) for name in of_values]
+    names = list(dict.fromkeys([*of_groups, *of_values]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
-    frame = read_declared(frame[names], declared)
-    converted = [n for n in names if n not in declared and infer_dtype(frame[n]) != "string"]
-    if path is None or not converted:
-        return frame
-    texts = TableFile(path, options.form).read(converted, names=converted).where(frame.notna())
-    as_text = [
-        n for n in converted if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
-    ]
-    return frame.assign(**texts[as_text])
+    doubtful = notes_on_dates(frame[[name for name in of_values if name not in declared]])
+    notes += [note for note in doubtful if note not in notes]
+    read = read_declared(frame[names], declared)
+    converted = [n for n in of_groups if n not in declared and infer_dtype(frame[n]) != "string"]
+    if file is None or not converted:
+        return read
+    return read.assign(**file.read(converted, names=converted).where(frame.notna()))
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:
@@ -160,15 +166,21 @@ def check_page_options(options: Report | Check) -> list[str]:
             raise InputError(
                 f"--fail-on must be any of {', '.join(NEEDED_BY_FAILURE)}, got {name!r}"
             )
+        if name == "columns" and (isinstance(options, Report) or options.data is None):
+            raise InputError("--fail-on columns must be used with a model: check MODEL DATA")
         needed = NEEDED_BY_FAILURE[name]
         if needed and getattr(options, needed, None) is None:
             raise InputError(f"--fail-on {name} must be used with --{needed}, got none")
     return names
 
 
-def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
+def fail(
+    evaluation: Evaluation, names: Sequence[str], differences: Sequence[ColumnDifference] = ()
+) -> None:
     """Exit with code 1 if one of the reasons of `check_page_options` applies."""
-    failures = evaluation.verdict.failures
+    differing = [difference.name for difference in differences]
+    sentence = f"columns differ from training: {listed(differing, 5)}" if differing else ""
+    failures = {**evaluation.verdict.failures, "columns": sentence}
     reasons = [failures[name] for name in names if failures[name]]
     for reason in reasons:
         say(f"Failed: {reason}.")
@@ -221,10 +233,12 @@ def write_page(
     options: Report | Check,
     commands: Sequence[Sequence[str]],
     columns: Mapping[str, Mapping[str, str]],
+    differences: Sequence[ColumnDifference] = (),
 ) -> None:
     """Write the page; print the notes, the verdict and the commands to type next.
 
-    ``columns`` are those of the probabilities of each class, by method and label.
+    ``columns`` are those of the probabilities of each class, by method and label;
+    ``differences`` are columns that differ from training.
     """
     for note in evaluation.findings.notes:
         say(f"Note: {note}")
@@ -246,7 +260,8 @@ def write_page(
             "inputs": inputs_of(options),
         }
         of_roles = {name: getattr(options, name, None) for name in names}
-        summary["columns"] = {"probabilities": columns, **of_roles}
+        summary["columns"] = [difference._asdict() for difference in differences]
+        summary["roles"] = {"probabilities": columns, **of_roles}
         print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:

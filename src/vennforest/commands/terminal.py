@@ -41,12 +41,13 @@ def leave_stdout() -> None:
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print text on a stream, by default stdout; escape characters that it cannot encode.
 
-    Control characters are escaped for terminals alone, since a program reads names with them.
+    Control characters are escaped on stderr and for terminals: of other streams, such as that of a
+    query, a program reads names with them.
     """
     if stream is None:
         stream = sys.stderr if STDOUT_IS_FILE.get() else sys.stdout
     encoding = stream.encoding or "utf-8"
-    text = harmless(text) if stream.isatty() else text
+    text = harmless(text) if stream is sys.stderr or stream.isatty() else text
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 

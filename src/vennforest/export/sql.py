@@ -105,14 +105,15 @@ def to_sql(
         A SELECT of all columns, ``p``, for methods with bounds ``p0`` and ``p1``, and with
         ``confidence`` ``low95`` and ``high95``. The added columns are NULL where the score is NULL,
         NaN or otherwise refused by ``predict_proba``. For more than two classes there is one per
-        label, such as ``p_label``.
+        label, such as ``p_label``. If a score has the name of one of them, as ``p``, all of them
+        end in ``_calibrated``.
 
     Raises
     ------
     ValueError
         If the dialect is unknown, ``score`` does not name one column per class, a name of an added
-        column is that of a score or of another added column without regard to case, or the
-        calibrator contains a user's function.
+        column is that of another one without regard to case, or the calibrator contains a user's
+        function.
 
     Notes
     -----
@@ -135,12 +136,19 @@ def to_sql(
             f"{len(classes)}: use to_onnx or to_json, or apply it to a file with vennforest apply"
         )
     formulas = output_formulas(calibrator, confidence)
+    ending = ""
     titles = {
         name: [name] if len(classes) == 2 else [f"{name}_{label}" for label in classes]
         for name in formulas
     }
+    scored = {name.casefold() for name in names}
+    while any(
+        f"{title}{ending}".casefold() in scored for part in titles.values() for title in part
+    ):
+        ending += "_calibrated"
+    titles = {name: [title + ending for title in part] for name, part in titles.items()}
     added = [title for part in titles.values() for title in part]
-    _check_names(names, added)
+    _check_names(added)
     columns = [f"t.{quoted(name)}" for name in names]
     # The addition makes one zero of two. SQLite casts text that is no number to 0.
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
@@ -248,14 +256,8 @@ def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> li
     return [f"({second} / CASE WHEN ABS({total} - 1e0) <= 1e-12 THEN 1e0 ELSE {total} END)"]
 
 
-def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
+def _check_names(outputs: Sequence[str]) -> None:
     """Raise an error if names are equal without regard to case, as databases compare them."""
-    for name in scores:
-        if name.casefold() in map(str.casefold, outputs):
-            raise InputError(
-                f"score must name columns apart from the added ones, {list(outputs)}, got "
-                f"{name!r}: rename it"
-            )
     folded = [name.casefold() for name in outputs]
     for name in outputs:
         if folded.count(name.casefold()) > 1:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
@@ -24,7 +23,7 @@ from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import RAW
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
-from vennforest.tables import TableEncoder, table_pipeline
+from vennforest.tables import table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 from vennforest.validation.grades import MISSING, grade_names
@@ -180,7 +179,7 @@ def evaluate(
     if sample_weight is not None and compare:
         remarks.append("Other models are not compared, since a blend of them has no weights.")
         compare = ()
-    predictions, fitted = cross_validate(
+    predictions, fitted, encodings = cross_validate(
         model,
         [m for m in METHODS if methods is None or m in methods or m == RAW],
         X,
@@ -210,22 +209,13 @@ def evaluate(
         "missing": MISSING_CELLS["logistic" if estimator == "logistic" else "named"]
         if is_named
         else MISSING_CELLS["other"],
-        **_settings_of(fitted),
+        "columns": encodings,
+        "calibrate_on": fitted.calibrate_on_,
+        "calibrate_on_reason": fitted.calibrate_on_reason_,
     }
     return assemble(
         predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-
-
-def _settings_of(fitted: CalibratedClassifier) -> dict[str, Any]:
-    """Return the settings of the report that a model chose: columns, and scores to calibrate on."""
-    first_model = fitted.estimators_[0]
-    encoder = first_model[0] if isinstance(first_model, Pipeline) else None
-    return {
-        "columns": dict(encoder.encodings_) if isinstance(encoder, TableEncoder) else {},
-        "calibrate_on": fitted.calibrate_on_,
-        "calibrate_on_reason": fitted.calibrate_on_reason_,
-    }
 
 
 def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:

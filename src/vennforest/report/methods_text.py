@@ -33,7 +33,7 @@ SPLITS = {
     "given": "The probabilities were given, and no model was trained for this evaluation.",
     "model": "The probabilities were those of a model fitted before; it was not changed.",
 }
-SOURCES = {
+CALIBRATED_ON = {
     "oob": "out-of-bag scores", "cv": "scores of inner folds",
     "holdout": "a held-out part of the training rows",
 }  # fmt: skip
@@ -54,60 +54,36 @@ ITEMS: list[Sentence] = [
 class PaperWords(Words):
     """Phrases of the text for a paper."""
 
-    @property
-    def groups_text(self) -> str:
-        """The number of groups."""
-        return "" if self.f.groups is None else f" of {self.f.groups:,} groups"
-
-    @property
-    def counts(self) -> str:
-        """How many rows each class has."""
-        return joined([f"“{name}” in {n:,}" for name, n in self.f.classes["n"].items()])
-
-    @property
-    def left_out(self) -> str:
-        """The notes on rows that were left out."""
-        return " ".join(note for note in self.f.notes if "left out" in note)
-
-    @property
-    def split(self) -> str:
-        """How rows were predicted."""
-        return SPLITS[self.origin.kind].format(n=self.f.folds)
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(findings)
+        self.groups_text = "" if self.f.groups is None else f" of {self.f.groups:,} groups"
+        self.counts = joined([f"“{name}” in {n:,}" for name, n in self.f.classes["n"].items()])
+        self.left_out = " ".join(note for note in self.f.notes if "left out" in note)
+        self.split = SPLITS[self.origin.kind].format(n=self.f.folds)
+        self.rivals = joined([self.origin.in_sentence(m) for m in self.f.measures if m != self.key])
+        self.columns = (
+            "" if self.f.subgroups is None else joined(self.f.subgroups.index.unique("column"))
+        )
+        self.delong = "DeLong's" if self.f.groups is None else "DeLong's, over groups"
+        self.software = (
+            f"vennforest {__version__}, scikit-learn {metadata.version('scikit-learn')}, Python "
+            f"{platform.python_version()}"
+        )
+        self.verb = "rejected" if self.m.is_rejected else "did not reject"
+        self.level = f"{CALIBRATION_TEST_LEVEL:.0%}"
+        self.items = ", ".join(item for is_filled, item in ITEMS if is_filled(self))
 
     @property
     def calibrated(self) -> str:
         """How the model was calibrated."""
-        on = SOURCES.get(self.origin.calibrate_on, self.origin.calibrate_on)
+        on = CALIBRATED_ON.get(self.origin.calibrate_on, self.origin.calibrate_on)
         return "not calibrated" if self.key == "none" else f"calibrated by {self.name} on {on}"
-
-    @property
-    def rivals(self) -> str:
-        """The other methods."""
-        return joined([self.origin.in_sentence(m) for m in self.f.measures if m != self.key])
-
-    @property
-    def columns(self) -> str:
-        """The columns of parts."""
-        return "" if self.f.subgroups is None else joined(self.f.subgroups.index.unique("column"))
 
     @property
     def tested_by(self) -> str:
         """The sections that test calibration."""
         names = [name for name in ("sites", "grades", "segments") if name in self.f.sections]
         return " and by ".join(names)
-
-    @property
-    def delong(self) -> str:
-        """Whose interval the AUC has."""
-        return "DeLong's" if self.f.groups is None else "DeLong's, over groups"
-
-    @property
-    def software(self) -> str:
-        """Versions."""
-        return (
-            f"vennforest {__version__}, scikit-learn {metadata.version('scikit-learn')}, Python "
-            f"{platform.python_version()}"
-        )
 
     def value(self, name: str, decimals: int = 2) -> str:
         """Return a measure with its interval."""
@@ -184,21 +160,6 @@ class PaperWords(Words):
         """The missing cells of each predictor."""
         section = self.f.sections.get("predictors")
         return "" if section is None else missing_text(self, section, None)
-
-    @property
-    def verb(self) -> str:
-        """What the tests did."""
-        return "rejected" if self.m.is_rejected else "did not reject"
-
-    @property
-    def level(self) -> str:
-        """Level of the tests."""
-        return f"{CALIBRATION_TEST_LEVEL:.0%}"
-
-    @property
-    def items(self) -> str:
-        """The items of the checklist that this text fills."""
-        return ", ".join(item for is_filled, item in ITEMS if is_filled(self))
 
 
 def is_binary(words: Words) -> bool:

@@ -59,19 +59,22 @@ def cross_validate(
     notes: list[str],
     progress: Progress | None,
     weight: FloatArray | None = None,
-) -> tuple[Predictions, CalibratedClassifier]:
+) -> tuple[Predictions, CalibratedClassifier, dict[str, str]]:
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold. ``classifiers``, by name, are trained on the same folds
-    for comparison. Rows and labels are (n, d) and (n,); a few may be left out, which ``notes`` then
-    says. Returns the predictions, and the model of the last fold.
+    learnt from the training rows of a fold, the encoder of a table once for all models.
+    ``classifiers``, by name, are trained on the same folds for comparison. Rows and labels are
+    (n, d) and (n,); a few may be left out, which ``notes`` then says. Returns the predictions, the
+    model of the last fold, and the encoding of each column.
     """
+    audited, encoder, encodings = model, None, dict[str, str]()
     if is_frame(X):
-        pipeline: Any = model.estimator
+        columns, encoder, classifier = (step for _, step in model.estimator.steps)
         frame = as_pandas(X)
-        X = pipeline[0].fit(frame).transform(frame)
-        model = clone(model).set_params(estimator=pipeline[1:])
+        X = columns.fit(frame).transform(frame)
+        audited = clone(model).set_params(estimator=model.estimator[1:])
+        model = clone(model).set_params(estimator=classifier)
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
     has_place = design.known_rows(rows, notes)
@@ -82,7 +85,7 @@ def cross_validate(
     rows, codes = rows[has_place], codes[has_place]
     X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
     splits = design.splits(rows, codes, notes)
-    notes += audit_notes(model, X, codes, groups)
+    notes += audit_notes(audited, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     of_methods: list[FoldEstimates] = []
     of_models: list[FoldEstimates] = []
@@ -94,8 +97,12 @@ def cross_validate(
         fit_options: dict[str, Any] = {} if group is None or is_one_group else {"groups": group}
         if weight is not None:
             fit_options["sample_weight"] = weight[train]
-        training = _safe_indexing(X, train), y[train], fit_options
-        X_test = _safe_indexing(X, test)
+        X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
+        if encoder is not None:
+            encoder = clone(encoder).fit(X_train)
+            X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
+            encodings = dict(encoder.encodings_)
+        training = X_train, y[train], fit_options
         fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
         of_methods.append((test, present, estimates))
         compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
@@ -130,7 +137,7 @@ def cross_validate(
             for name in trained_in_all
         },
     )
-    return predictions, fitted
+    return predictions, fitted, encodings
 
 
 def _fit_and_predict(

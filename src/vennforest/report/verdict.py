@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from vennforest.report.findings import Findings
-from vennforest.report.words import Words, key_figures, level_sentence, reasons
-
-WEAK_RANKING = 0.1
-"""Smallest excess of the AUC over 0.5 that a table should be able to detect."""
+from vennforest.report.words import WEAK_RANKING, Words, key_figures, level_sentence, reasons
 
 SMALL_GAIN = 0.01
 """Share of the baseline's loss below which a gain does not matter."""

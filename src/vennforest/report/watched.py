@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,7 @@ from vennforest.performance.measures import EPSILON
 from vennforest.report.breakdown import periods
 from vennforest.report.findings import for_json
 from vennforest.report.splits import dates_in
+from vennforest.sources.training_columns import ColumnDifference
 
 ColumnArrays = dict[str, NDArray[Any]]
 """Columns (n,) of a table by name."""
@@ -34,7 +36,7 @@ class NewRows:
     rows as they are compared and shown. ``y`` are labels, if known, ``times`` must not decrease,
     ``ids`` are keys of rows, and ``probabilities`` (n, k) are the model's. ``judged`` are arguments
     for `estimate_performance`, used without labels. ``reference`` is the name of a table of earlier
-    rows and its columns.
+    rows and its columns, and ``differences`` are columns that differ from training.
     """
 
     X: Any
@@ -45,6 +47,7 @@ class NewRows:
     times: NDArray[Any] | None = None
     ids: NDArray[Any] | None = None
     reference: tuple[str, ColumnArrays] = ("", {})
+    differences: Sequence[ColumnDifference] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +56,10 @@ class Findings:
 
     ``counts`` are the rows of the table that were read, and what became of them. ``changes`` are
     those of `Monitor.explain`, the strongest first, with the text of label, beginning and its
-    interval at .95, and ``kinds`` those that explain an alarm. ``columns`` are compared before and
-    after the change, ``shifted`` beside ``reference``. ``classes`` and the sentence ``observed``
-    are of labels before and since an alarm. ``expected`` and ``over_time`` are expected measures
-    of all rows and of each ``period``.
+    interval at .95, and ``kinds`` those that explain an alarm. ``columns`` differ from training,
+    ``column_changes`` are compared before and after the change, ``shifted`` beside ``reference``.
+    ``classes`` and the sentence ``observed`` are of labels before and since an alarm. ``expected``
+    and ``over_time`` are expected measures of all rows and of each ``period``.
     """
 
     alarm: bool
@@ -71,7 +74,8 @@ class Findings:
     began_earlier: bool
     kinds: list[str]
     changes: list[dict[str, Any]]
-    columns: list[ColumnChange]
+    columns: list[dict[str, str]]
+    column_changes: list[ColumnChange]
     reference: str
     shifted: list[ColumnChange]
     classes: list[dict[str, Any]]
@@ -91,7 +95,7 @@ class Findings:
         """Return the findings as a dict for JSON, without what is drawn."""
         for_picture = ("monitor", "curve", "began", "times")
         parts = {name: value for name, value in vars(self).items() if name not in for_picture}
-        for name in ("columns", "shifted"):
+        for name in ("column_changes", "shifted"):
             parts[name] = [asdict(change) for change in parts[name]]
         summary: dict[str, Any] = for_json({**parts, "verdict": verdict})
         return summary
@@ -141,7 +145,8 @@ def watch_rows(monitor: Monitor, new: NewRows, notes: list[str]) -> Findings:
             }
             for change in changes
         ],
-        columns=_compared(counted, n_until) if is_alarm else [],
+        columns=[difference._asdict() for difference in new.differences],
+        column_changes=_compared(counted, n_until) if is_alarm else [],
         reference=reference,
         shifted=_compared(
             {key: np.concatenate([values, new.columns[key]]) for key, values in earlier.items()},

@@ -73,6 +73,20 @@ class Words:
         self.off, self.chance = points(self.m.calibration_error), points(self.m.chance_error)
         self.p = "< 0.001" if self.m.pvalue < 0.001 else f"= {self.m.pvalue:.2g}"
         self.min_groups, self.loss = MIN_EVENT_GROUPS, findings.gain.loss
+        self.event = "right labels" if self.f.positive is None else f"“{self.f.positive}”"
+        self.has_raw = RAW in self.f.measures and self.key != RAW
+        self.has_auc = math.isfinite(self.f.auc.value)
+        self.no_method = (
+            "no method ranks" if self.f.rule and len(self.f.measures) > 1 else "it does not rank"
+        )
+        self.n_impossible = rows(self.m.impossible)
+        self.accuracy = percent(self.m.accuracy)
+        self.base_accuracy = percent(self.f.baseline.accuracy)
+        self.half_width = points(self.f.half_width)
+        self.most_frequent = str(self.f.classes["n"].idxmax())
+        expected = numbers.fixed(self.m.expected * self.f.rows, 1)
+        n_events = round(self.m.observed * self.f.rows)
+        self.counted = f"{self.event} in {n_events:,} of {self.rows}, {expected} expected."
 
     def __getitem__(self, method: str) -> Words:
         """Return the words about another method."""
@@ -87,16 +101,6 @@ class Words:
     def raw(self) -> Words:
         """The words about the raw model."""
         return self[RAW]
-
-    @property
-    def has_raw(self) -> bool:
-        """Whether there is a raw model beside the method."""
-        return RAW in self.f.measures and self.key != RAW
-
-    @property
-    def event(self) -> str:
-        """The event in words."""
-        return "right labels" if self.f.positive is None else f"“{self.f.positive}”"
 
     @property
     def span(self) -> str:
@@ -158,23 +162,6 @@ class Words:
         """What is wrong over all rows and in parts."""
         parts = [part for part in self.parts if not part.startswith("classes: ")]
         return "; ".join(filter(None, [self.overall_faults, *parts]))
-
-    @property
-    def no_method(self) -> str:
-        """What does not rank."""
-        return "no method ranks" if self.f.rule and len(self.f.measures) > 1 else "it does not rank"
-
-    @property
-    def has_auc(self) -> bool:
-        """Whether there are rows of two classes or more."""
-        return math.isfinite(self.f.auc.value)
-
-    @property
-    def counted(self) -> str:
-        """How many events there were and were expected, with two classes."""
-        expected = numbers.fixed(self.m.expected * self.f.rows, 1)
-        n_events = round(self.m.observed * self.f.rows)
-        return f"{self.event} in {n_events:,} of {self.rows}, {expected} expected."
 
     @property
     def decision_sentence(self) -> str:
@@ -251,11 +238,6 @@ class Words:
         return ", ".join(f"“{decision}” for {rows(n)}" for decision, n in pairs if n)
 
     @property
-    def n_impossible(self) -> str:
-        """The number of rows whose observed class had probability 0."""
-        return rows(self.m.impossible)
-
-    @property
     def difference_from_raw(self) -> Difference:
         """The raw model's loss minus that of the method."""
         return self.f.differences[RAW]
@@ -280,21 +262,6 @@ class Words:
         """How much lower the raw model's loss is."""
         gap = self.f.differences[RAW]
         return percent(-gap.mean / self.f.measures[RAW].log_loss)
-
-    @property
-    def most_frequent(self) -> str:
-        """The most frequent class."""
-        return str(self.f.classes["n"].idxmax())
-
-    @property
-    def accuracy(self) -> str:
-        """The share of most probable classes that are right."""
-        return percent(self.m.accuracy)
-
-    @property
-    def base_accuracy(self) -> str:
-        """The share of the most frequent class."""
-        return percent(self.f.baseline.accuracy)
 
     @property
     def gain_text(self) -> str:
@@ -349,11 +316,6 @@ class Words:
         assert frame is not None
         useful = frame.index[frame["gain_low"] > 0]
         return "none" if useful.empty else joined([numbers.probability(t) for t in useful])
-
-    @property
-    def half_width(self) -> str:
-        """Half the median width of the confidence intervals."""
-        return points(self.f.half_width)
 
     @property
     def falls(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, time
 from decimal import Decimal
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any
@@ -32,7 +33,13 @@ from vennforest.tables.cells import (
     plain_array,
     plain_type,
 )
-from vennforest.tables.text import TableFormat, TextTable, numbered_names, with_decimal_point
+from vennforest.tables.text import (
+    TableFormat,
+    TextTable,
+    mixes_thousands,
+    numbered_names,
+    with_decimal_point,
+)
 
 PARQUET, ARROW, ARROW_STREAM, ZIP = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"PK\x03\x04"
 """First bytes of files in these formats."""
@@ -77,13 +84,14 @@ class TableFile:
     """
 
     def __init__(self, path: Path, form: TableFormat = DETECTED) -> None:
-        self.path, self.decimal = path, form.decimal or "."
+        self.path, self.decimal, self.decimal_is_detected = path, form.decimal or ".", False
         with _read_errors(self.path):
             self._source = _open(path, form)
             self.is_text = isinstance(self._source, TextTable)
             self.n_rows: int | None = None if self.is_text else self._source.count_rows()
         if self.is_text:
             self.decimal = self._source.decimal
+            self.decimal_is_detected = self._source.is_detected
         self.schema: pa.Schema = self._source.schema
         self.names = [n for n in self.schema.names if not n.startswith("__index_level_")]
         if not self.names:
@@ -100,6 +108,12 @@ class TableFile:
                 batch.validate(full=True)  # others would read beyond a forged column
                 yield batch
 
+    @cached_property
+    def cells(self) -> pa.Table:
+        """All rows, unchanged."""
+        schema = pa.schema([self.schema.field(name) for name in self.names])
+        return pa.Table.from_batches(list(self.batches()), schema)
+
     def read(
         self,
         as_text: Iterable[str] = (),
@@ -108,17 +122,18 @@ class TableFile:
     ) -> pd.DataFrame:
         """Return all rows, or some columns, with the index 0, 1, …, see `read_table`."""
         as_text, names = set(as_text), self.names if names is None else names
-        schema = pa.schema([self.schema.field(name) for name in names])
-        arrays = pa.Table.from_batches(list(self.batches(names)), schema).columns[::-1]
         columns: dict[str, Any] = {}
         for name in names:
-            cells = arrays.pop()  # so that its memory is free once it is converted
+            cells = self.cells[name]
             if is_text(cells.type):
                 cells = pc.utf8_ltrim_whitespace(cells.cast(plain_type(cells.type)))
             if is_text(cells.type) and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
-                cells = typed_text(CellColumn(points, name, missing), cells)
+                if not (self.decimal_is_detected and mixes_thousands(cells)):
+                    cells = typed_text(CellColumn(points, name, missing), cells)
             columns[name] = _to_pandas(cells, name, missing)
+        if not self.cells.num_rows:
+            raise InputError(f"{self.path} must have rows, got the names of {len(names)} columns")
         return pd.DataFrame(columns)
 
 
@@ -315,9 +330,14 @@ def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.infer_text()
     if kind not in ("boolean", "number"):
         return cells
-    trimmed = pc.utf8_trim_whitespace(column.array)
     if kind == "boolean":
-        return pc.equal(pc.utf8_lower(trimmed), "true")
+        return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(column.array)), "true")
+    return as_numbers(column, cells)
+
+
+def as_numbers(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert a column of text that is numbers to integers or floats; keep more digits as text."""
+    trimmed = pc.utf8_trim_whitespace(column.array)
     with suppress(pa.ArrowInvalid):  # integers keep all their digits
         pc.cast(trimmed.slice(0, 100), pa.int64())  # fails for most columns of fractions
         return pc.cast(trimmed, pa.int64())
@@ -354,10 +374,7 @@ def read_table(
     model. ``missing`` lists cells that stand for missing values, besides NA, NaN, null and empty
     cells.
     """
-    table = TableFile(path, form).read(as_text, missing)
-    if table.empty:
-        raise InputError(f"{path} must have rows, got the names of {len(table.columns)} columns")
-    return table
+    return TableFile(path, form).read(as_text, missing)
 
 
 def find_name(names: Iterable[str], name: str, noun: str = "column", where: str = "") -> str:

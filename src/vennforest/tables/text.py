@@ -26,6 +26,10 @@ BLOCK_BYTES = 1 << 22
 """Bytes that are parsed together; a row must fit into them."""
 
 DECIMAL_COMMA = r"^\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*$"
+DECIMAL_POINT = r"^\s*([-+]?\d*\.\d*(?:[eE][-+]?\d+)?)\s*$"
+WHOLE = r"^\s*[-+]?\d+\s*$"
+THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}([.,]\d{3})+\s*$"
+"""Numbers with a decimal comma, a decimal point, neither, and either as thousands separator."""
 
 
 def open_bytes(path: Path) -> pa.NativeFile:
@@ -42,7 +46,8 @@ class TableFormat:
     Parameters
     ----------
     decimal : {".", ","}, optional
-        Decimal sign of numbers in text; by default a comma if cells are separated by semicolons.
+        Decimal sign of numbers in text. By default a comma if cells are separated by semicolons,
+        unless more columns of the first rows have numbers with a point, else a point.
     delimiter : str, optional
         The sign between cells of CSV, ``"tab"`` for a tab; by default the comma, semicolon, tab or
         bar that is most frequent in the first line, or that ``sep=`` in the first line names.
@@ -103,11 +108,24 @@ class TextTable:
         )
         if may_be_open:
             self._refuse_open_quote()
-        self.decimal = form.decimal or ("," if self._delimiter == ";" else ".")
         self._header = self._reader({}).schema.names
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(self._header)]
         names = names if form.has_header else numbered_names(len(names))
         self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.is_detected = form.decimal is None and self._delimiter == ";"
+        self.decimal = form.decimal or ("," if self.is_detected and self._has_commas() else ".")
+
+    def _has_commas(self) -> bool:
+        """Return whether the first rows have no more columns with decimal points than with commas.
+
+        Columns in which the sign may separate thousands count for neither.
+        """
+        n_commas = n_points = 0
+        for cells in next(self.to_batches(self.schema.names), []):
+            cells = cells.filter(pc.match_substring_regex(cells, r"\d"))  # others may be missing
+            n_points += is_column_of(cells, DECIMAL_POINT)
+            n_commas += is_column_of(cells, DECIMAL_COMMA)
+        return n_points <= n_commas
 
     def to_batches(self, columns: Sequence[str], **_: Any) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some columns; batches are of about `BLOCK_BYTES`."""
@@ -197,8 +215,33 @@ def numbered_names(n: int) -> list[str]:
     return [f"column{i}" for i in range(n)]
 
 
+def is_column_of(cells: pa.Array, decimals: str) -> bool:
+    """Return whether cells of text are whole numbers or match a pattern, one without doubt."""
+    has_sign = pc.match_substring_regex(cells, decimals)
+    in_doubt = pc.match_substring_regex(cells, THOUSANDS)
+    is_number = pc.or_(has_sign, pc.match_substring_regex(cells, WHOLE))
+    is_sure = pc.and_not(has_sign, in_doubt)
+    return bool(pc.all(is_number).as_py()) and pc.any(is_sure).as_py() is True
+
+
+def mixes_thousands(cells: pa.ChunkedArray) -> bool:
+    """Return whether commas may separate thousands in all cells with one, and others lack it.
+
+    In a column of decimals with three digits each, as in 1,234 and 0,950, all have a comma.
+    """
+    has_comma = pc.match_substring(cells, ",")
+    with_comma, others = cells.filter(has_comma), cells.filter(pc.invert(has_comma))
+    is_separator = pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py()
+    is_mixed = pc.any(pc.match_substring_regex(others, r"\d")).as_py()
+    return bool(len(with_comma) and is_separator and is_mixed)
+
+
 def with_decimal_point(cells: pa.Array) -> pa.Array:
-    """Replace the decimal comma by a point in cells of text that are numbers."""
+    """Replace the decimal comma of numbers by a point; numbers with a point become other text.
+
+    A file has one decimal sign.
+    """
+    cells = pc.replace_substring_regex(cells, DECIMAL_POINT, r"\1 with a decimal point")
     return pc.replace_substring_regex(cells, DECIMAL_COMMA, r"\1.\2")
 
 
