@@ -1,7 +1,6 @@
 """Kinds of columns, their cells as values, and the numbers that encode them."""
 
 import string
-import sys
 from contextlib import nullcontext, suppress
 from datetime import time
 from io import StringIO
@@ -216,15 +215,6 @@ def test_rows_are_encoded_alone_as_together():
         alone = encoder.transform(columns.transform(frame.iloc[[i]]))
         np.testing.assert_allclose(alone[0], together[i], rtol=1e-5, atol=1e-6)
     assert encoder.transform(columns.transform(frame.iloc[:0])).shape == (0, together.shape[1])
-
-
-def test_missing_extras_are_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "skrub", None)
-    numbers = TableColumns().fit_transform(pd.DataFrame({"a": ["1", "2"]}))
-    assert TableEncoder().fit_transform(numbers).tolist() == [[1.0], [2.0]]
-    for cells in ([f"name {i}" for i in range(50)], pd.to_datetime(["2020-01-01", None])):
-        with pytest.raises(ImportError, match="pip install 'vennforest"):
-            TableEncoder().fit(pd.DataFrame({"a": cells}))
 
 
 def test_numbers_read_together_are_read_as_one_by_one():

@@ -26,6 +26,7 @@ from vennforest.classifier.prediction import (
     predict_scores,
     scores_of_rows,
 )
+from vennforest.forest import leaves_rows_out
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.alternatives import BLEND, TrainingRows, predict_by_others
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
@@ -63,18 +64,17 @@ def cross_validate(
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold, the encoder of a table once for all models.
-    ``classifiers``, by name, are trained on the same folds for comparison. Rows and labels are
-    (n, d) and (n,); a few may be left out, which ``notes`` then says. Returns the predictions, the
-    model of the last fold, and the encoding of each column.
+    learnt from the training rows of a fold, the encoder of a table once for all models where the
+    scores that calibrate are out of bag. ``classifiers``, by name, are trained on the same folds
+    for comparison. Rows and labels are (n, d) and (n,); a few may be left out, which ``notes`` then
+    says. Returns the predictions, the model of the last fold, and the encoding of each column.
     """
-    audited, encoder, encodings = model, None, dict[str, str]()
+    encoder: Any = None
     if is_frame(X):
         columns, encoder, classifier = (step for _, step in model.estimator.steps)
         frame = as_pandas(X)
         X = columns.fit(frame).transform(frame)
-        audited = clone(model).set_params(estimator=model.estimator[1:])
-        model = clone(model).set_params(estimator=classifier)
+        model = clone(model).set_params(estimator=model.estimator[1:])
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
     has_place = design.known_rows(rows, notes)
@@ -85,7 +85,11 @@ def cross_validate(
     rows, codes = rows[has_place], codes[has_place]
     X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
     splits = design.splits(rows, codes, notes)
-    notes += audit_notes(audited, X, codes, groups)
+    notes += audit_notes(model, X, codes, groups)
+    # Out-of-bag scores are by a model of all training rows of a fold, as its encoder is.
+    is_shared = encoder is not None and groups is None and leaves_rows_out(classifier)
+    if is_shared:
+        model = clone(model).set_params(estimator=classifier)
     fold = np.full(len(codes), -1, dtype=np.intp)
     of_methods: list[FoldEstimates] = []
     of_models: list[FoldEstimates] = []
@@ -98,10 +102,9 @@ def cross_validate(
         if weight is not None:
             fit_options["sample_weight"] = weight[train]
         X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
-        if encoder is not None:
+        if is_shared:
             encoder = clone(encoder).fit(X_train)
             X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
-            encodings = dict(encoder.encodings_)
         training = X_train, y[train], fit_options
         fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
         of_methods.append((test, present, estimates))
@@ -116,6 +119,8 @@ def cross_validate(
         if progress is not None:
             progress(i + 1, len(splits))
     notes += notes_of_folds(warned)
+    if encoder is not None and not is_shared:
+        encoder = fitted.estimators_[0][0]
     tested = np.flatnonzero(fold >= 0)
     if len(tested) < len(fold):
         notes.append(
@@ -137,7 +142,7 @@ def cross_validate(
             for name in trained_in_all
         },
     )
-    return predictions, fitted, encodings
+    return predictions, fitted, {} if encoder is None else dict(encoder.encodings_)
 
 
 def _fit_and_predict(
