@@ -67,7 +67,8 @@ docs: $(VENV)/.docs  ## build the site in site/ and check its links
 
 bench: $(VENV)/.dev  ## time the library beside scikit-learn and venn-abers
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tools/benchmarks -o addopts= \
-		-o filterwarnings= -q --benchmark-columns=median,iqr,rounds
+		-o filterwarnings= -q --benchmark-columns=median,iqr,rounds \
+		--write experiments/results/speed.csv
 
 # The archives are built from a copy of what is under version control, and each is installed alone.
 dist: $(VENV)/.dev  ## build the wheels and source distributions, and try them

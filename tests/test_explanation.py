@@ -237,7 +237,7 @@ def test_a_tiny_booster_has_the_shapley_values_of_the_definition():
 def test_rows_of_other_columns_are_refused_before_trees_are_read(change, monkeypatch):
     model = fitted()
     monkeypatch.setattr(shap, "TreeExplainer", None)
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match="X must have the columns of training"):
         explain(model, change(NEW))
 
 

@@ -2,9 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -38,31 +35,6 @@ def test_nothing_half_written(tmp_path, stop):
     with written_whole(path) as part:
         part.write_text("whole")
     assert [p.read_text() for p in tmp_path.iterdir()] == ["whole"]
-
-
-@pytest.mark.parametrize("name", ["out.csv", "a[0-9].csv", "x" * 60 + ".csv"])
-def test_what_a_killed_writer_left_is_removed_by_a_later_one(tmp_path, name):
-    def killed(target, age):
-        command = "import os, sys; from vennforest._files import written_whole\n"
-        command += "with written_whole(sys.argv[1]): os.kill(os.getpid(), 9)"
-        before = set(tmp_path.iterdir())
-        subprocess.run([sys.executable, "-c", command, target], check=False)
-        (part,) = set(tmp_path.iterdir()) - before
-        old = time.time() - age
-        os.utime(part, (old, old))
-        return part
-
-    old, fresh = killed(tmp_path / name, age=7200), killed(tmp_path / name, age=60)
-    of_others = [killed(tmp_path / f"{other}", 7200) for other in (f"{name}.gz", "a1.csv")]
-    with written_whole(tmp_path / name) as live:
-        os.utime(live, (0, 0))  # one that has waited for its first row for long
-        with written_whole(tmp_path / name) as part:
-            part.write_text("whole")
-        assert live.exists()
-        live.write_text("later")
-    assert (tmp_path / name).read_text() == "later"
-    assert not old.exists()
-    assert fresh.exists() and all(other.exists() for other in of_others)
 
 
 @pytest.mark.parametrize("operation", ["open", "chmod", "fsync", "replace"])

@@ -95,10 +95,12 @@ def test_the_kind_of_columns_is_that_of_the_table():
             expected = values / values.sum(axis=1, keepdims=True)
             assert_allclose(read.values, expected if k > 2 else expected[:, 1], rtol=0, atol=1e-11)
         else:
-            expected = values if k > 2 else values[:, 1] - values[:, 0]
+            of_first = values[:, 1] - values[:, 0]
+            expected = of_first if k == 2 else values - values.max(axis=1, keepdims=True)
             assert_array_equal(read.values, expected)
         i = int(rng.integers(len(values)))  # each row is read alone
-        alone = read_scores(scores[i : i + 1], k, read.kind).values
+        new = {"mask_distance": read.mask_distance}
+        alone = read_scores(scores[i : i + 1], k, read.kind, **new).values
         assert_array_equal(alone, read.values[i : i + 1])
     assert min(found.values()) > 100, found
 

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Nothing of these belongs into the archive of the library.
 LEFT_OUT = (".ci/", ".gitignore", "experiments/", "paper/")
+RELATIVE_LINK = r"""(?:\]\(|src="|href=")(?![a-z]+:|#)([^)"]+)"""
 
 
 def tracked():
@@ -69,8 +70,8 @@ def wheel_problems(wheel, info, source, project):
         yield f"{wheel.name} must name the licence of pyproject.toml"
 
 
-def problems(dist):
-    """Yield a sentence for everything that is amiss."""
+def problems(dist, tag=None):
+    """Yield a sentence for everything that is amiss, and with a tag for what is not filled in."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     v = version()
     expected = {
@@ -105,6 +106,13 @@ def problems(dist):
     told = metadata.get_all("Project-URL") or []
     if any(addresses.values()) != bool(told):
         yield "the wheel must tell the addresses of pyproject.toml"
+    if tag is not None:
+        if tag != f"v{v}":
+            yield f"the tag must be v{v}, got {tag}"
+        for name in (name for name, address in addresses.items() if not address):
+            yield f"addresses must be filled in for a release: {name} in pyproject.toml"
+        for link in sorted(set(re.findall(RELATIVE_LINK, metadata.get_payload()))):
+            yield f"links of the package's page must be addresses, got {link}"
     if addresses["repository"] and addresses["repository"] not in (ROOT / "CITATION.cff").read_text(
         "utf-8"
     ):
@@ -113,9 +121,7 @@ def problems(dist):
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    found = list(problems(folder))
-    if sys.argv[2:] not in ([], [f"v{version()}"]):
-        found.append(f"the tag must be v{version()}, got {sys.argv[2]}")
+    found = list(problems(folder, *sys.argv[2:]))
     for sentence in found:
         sys.stderr.write(f"{sentence}\n")
     for path in sorted(folder.glob("vennforest*")):

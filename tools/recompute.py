@@ -64,18 +64,42 @@ def share(hit, groups=None):
     return mean, *proportion_confint(mean * n, n, 0.05, "wilson")
 
 
-def mean(values, groups=None):
-    """Return a mean and Student's interval over rows or groups."""
+def units_of(y, groups=None):
+    """Return the number of rows, or groups, of the rarer outcome."""
+    return min((y == k).sum() if groups is None else len(np.unique(groups[y == k])) for k in (0, 1))
+
+
+def error_of(contributions, groups=None):
+    """Return the standard error of a sum of contributions over rows or groups."""
+    sums = contributions if groups is None else pd.Series(contributions).groupby(groups).sum()
+    return float((sums**2).sum() * len(sums) / max(1, len(sums) - 1)) ** 0.5
+
+
+def student(value, error, units, scale=None):
+    """Return an estimate, Student's interval on a scale, and the standard error there."""
+    forward, back, slope = {
+        None: (float, float, 1.0),
+        "log": (np.log, np.exp, 1 / value),
+        "logit": (logit, expit, 1 / (value * (1 - value))),
+    }[scale]
+    error *= slope
+    half = stats.t.ppf(0.975, max(1, units - 1)) * error
+    return value, back(forward(value) - half), back(forward(value) + half), error
+
+
+def mean(values, groups, units):
+    """Return a mean with an interval of its logarithm."""
     if not np.isfinite(values).all():
         return np.mean(values), np.nan, np.nan
-    model = sm.OLS(values, np.ones(len(values)))
-    options = {} if groups is None else {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
-    fit = model.fit(use_t=True, **options)
-    return fit.params[0], *fit.conf_int()[0]
+    m = values.mean()
+    return student(m, error_of((values - m) / len(values), groups), units, "log")[:3]
 
 
 def auc(y, p, groups=None):
-    """Return the AUC and DeLong's interval in its log-odds, for groups Obuchowski's."""
+    """Return the AUC, DeLong's interval in its log-odds, for groups Obuchowski's, and its error.
+
+    With fewer than 30 rows, or groups, of the rarer outcome the ends are Newcombe's.
+    """
     m, n = int(y.sum()), int((1 - y).sum())
     area = stats.mannwhitneyu(p[y == 1], p[y == 0]).statistic / (m * n)
     ranks = stats.rankdata(p)
@@ -83,49 +107,61 @@ def auc(y, p, groups=None):
     within = np.empty(len(y))
     within[y == 1], within[y == 0] = stats.rankdata(p[y == 1]), stats.rankdata(-p[y == 0])
     influence = ((correct - within) / np.where(y == 1, n, m) - area) / np.where(y == 1, m, n)
+    units, error = units_of(y, groups), error_of(influence, groups)
     if groups is None:
-        variance = sum(
+        error = sum(
             influence[y == k] @ influence[y == k] * c / (c - 1) for k, c in ((1, m), (0, n))
         )
-        units = min(m, n)
-    else:
-        sums = pd.Series(influence).groupby(groups).sum()
-        variance = (sums**2).sum() * len(sums) / (len(sums) - 1)
-        units = min(len(np.unique(groups[y == k])) for k in (0, 1))
-    half = stats.t.ppf(0.975, units - 1) * variance**0.5 / (area * (1 - area))
-    return area, expit(logit(area) - half), expit(logit(area) + half)
+        error **= 0.5
+    estimate = student(area, error, units, "logit")
+    if units >= 30:
+        return estimate
+    if groups is not None:
+        m, n = (len(np.unique(groups[y == k])) for k in (1, 0))
+
+    def excess(a):
+        spread = 1 + ((m + n) / 2 - 1) * ((1 - a) / (2 - a) + a / (1 + a))
+        return (a - area) ** 2 - Z**2 * a * (1 - a) * spread / (m * n)
+
+    ends = optimize.brentq(excess, 1e-12, area), optimize.brentq(excess, area, 1 - 1e-12)
+    return area, *ends, estimate[3]
 
 
 def regression(y, p, groups, slope):
-    """Return calibration slope, or intercept with slope 1, and its interval."""
+    """Return calibration slope, or intercept with slope 1, its interval and its error.
+
+    With groups the variance is that of leaving one out, with one Newton step.
+    """
     inside = (p > 0) & (p < 1)
     y, z = y[inside], logit(p[inside])
-    X, offset = (sm.add_constant(z), None) if slope else (np.ones(len(z)), z)
-    options = {}
-    if groups is not None:
-        options = {
-            "cov_type": "cluster",
-            "cov_kwds": {"groups": groups[inside], "use_correction": True},
-        }
-    fit = sm.GLM(y, X, sm.families.Binomial(), offset=offset).fit(tol=1e-12, **options)
-    error = fit.bse[-1]
-    if groups is not None:  # without the factor (n - 1) / (n - k)
-        n, k = len(y), np.ndim(X) if np.ndim(X) > 1 else 1
-        error *= ((n - k) / (n - 1)) ** 0.5
-    return fit.params[-1], fit.params[-1] - Z * error, fit.params[-1] + Z * error
+    X, offset = (sm.add_constant(z), None) if slope else (np.ones((len(z), 1)), z)
+    fit = sm.GLM(y, X, sm.families.Binomial(), offset=offset).fit(tol=1e-12)
+    if groups is None:
+        return student(fit.params[-1], fit.bse[-1], np.inf)
+    groups, q = groups[inside], fit.fittedvalues
+    total, steps = X.T @ (X * (q * (1 - q))[:, None]), []
+    for group in np.unique(groups):
+        part = groups == group
+        own = X[part].T @ (X[part] * (q * (1 - q))[part, None])
+        steps.append(np.linalg.solve(total - own, X[part].T @ (y - q)[part])[-1])
+    m = len(steps)
+    error = (np.square(steps).sum() * (m - 1) / m) ** 0.5
+    return student(fit.params[-1], error, len(np.unique(groups)))
 
 
 def observed_expected(y, p, groups):
-    """Return events over expected events, with an interval that is symmetric in the logarithm."""
-    events, rate = y.sum(), y.mean()
-    variance = events * (1 - rate)
+    """Return events over expected events, an interval of the logarithm, and its error.
+
+    With fewer than ten events the ends are exact; with such groups they are not recomputed.
+    """
+    ratio, units = y.sum() / p.sum(), units_of(y, groups)
+    estimate = student(ratio, error_of((y - ratio * p) / p.sum(), groups), units, "log")
+    if units >= 10:
+        return estimate
     if groups is not None:
-        sums = pd.DataFrame({"residual": y - rate, "n": 1.0}).groupby(groups).sum()
-        largest = variance * (sums["n"] ** 2).sum() / len(y)
-        variance = np.clip((sums["residual"] ** 2).sum(), variance, largest)
-    spread = np.exp(Z * variance**0.5 / events)
-    ratio = events / p.sum()
-    return ratio, ratio / spread, ratio * spread
+        return (ratio,)
+    low, high = proportion_confint(y.sum(), len(y), 0.05, "beta")
+    return ratio, low / p.mean(), high / p.mean(), estimate[3]
 
 
 def distances(y, p):
@@ -161,7 +197,7 @@ def distances(y, p):
 
 def with_ends(name, values):
     """Return an estimate and the ends of its interval by name."""
-    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=False))
 
 
 def of_method(P, codes, positive, groups, is_recommended):
@@ -173,16 +209,19 @@ def of_method(P, codes, positive, groups, is_recommended):
     reference = ((truth.mean(0) - truth) ** 2).sum(1) / halves
     with np.errstate(divide="ignore"):
         losses = -np.log(P[np.arange(n), codes])
-    ratio = squared.mean() / reference.mean()
-    skill = 1 - ratio - (squared - ratio * reference) / reference.mean()
     column = P.argmax(1) if positive is None else np.full(n, positive)
     p, y = P[np.arange(n), column], (column == codes).astype(float)
     bins = np.minimum(np.ceil(p * 15 - 1e-12), 15)
     table = pd.DataFrame({"gap": y - p, "n": 1}).groupby(bins).sum()
+    units, ratio = units_of(y, groups), squared.mean() / reference.mean()
+    residual = (squared - ratio * reference) / reference.sum()
+    _, low, high, _ = student(ratio, error_of(residual, groups), units, "log")
+    if units < 30:
+        low = high = np.nan
     figures = {
-        **with_ends("log_loss", mean(losses, groups)),
-        **with_ends("brier", mean(squared, groups)),
-        **with_ends("brier_skill", mean(skill, groups)),
+        **with_ends("log_loss", mean(losses, groups, units)),
+        **with_ends("brier", mean(squared, groups, units)),
+        **with_ends("brier_skill", (1 - ratio, 1 - high, 1 - low)),
         "accuracy": (P.argmax(1) == codes).mean(),
         "overconfidence": P.max(1).mean() - (P.argmax(1) == codes).mean(),
         "calibration_error": table["gap"].abs().sum() / n,
@@ -191,7 +230,7 @@ def of_method(P, codes, positive, groups, is_recommended):
     if positive is None:
         areas = [auc((codes == j) * 1.0, P[:, j])[0] for j in range(k)]
         return figures | {"auc": truth.mean(0) @ areas}, y, p
-    figures |= with_ends("auc", auc(y, p, groups))
+    figures |= with_ends("auc", auc(y, p, groups)[:3])
     figures |= with_ends("observed_expected", observed_expected(y, p, groups))
     figures |= with_ends("intercept", regression(y, p, groups, slope=False))
     figures |= with_ends("slope", regression(y, p, groups, slope=True))
@@ -268,33 +307,34 @@ def of_sites(y, p, site, groups):
             "auc": (logit, expit),
         },
     )
+    errors = {measure: [] for measure in scales}
     for name in np.unique(site):
         part = np.asarray(site == name)
         some = None if groups is None else groups[part]
         rows[name] = {"n": int(part.sum()), "events": int(y[part].sum())}
-        rows[name] |= with_ends("observed_expected", observed_expected(y[part], p[part], some))
-        rows[name] |= with_ends("slope", regression(y[part], p[part], some, slope=True))
-        rows[name] |= with_ends("auc", auc(y[part], p[part], some))
+        of_site = {
+            "observed_expected": observed_expected(y[part], p[part], some),
+            "slope": regression(y[part], p[part], some, slope=True),
+            "auc": auc(y[part], p[part], some),
+        }
+        for measure, estimate in of_site.items():
+            rows[name] |= with_ends(measure, estimate[:3])
+            errors[measure].append(estimate[3])
     frame = pd.DataFrame(rows).T
-    rows |= {"pooled": {"n": len(y), "events": int(y.sum())}, "another site": {}}
+    rows["pooled"] = {"n": len(y), "events": int(y.sum())}
     for measure, (scale, back) in scales.items():
-        ends = [scale(frame[measure + end]) for end in ("", "_low", "_high")]
-        errors = (ends[2] - ends[1]) / (2 * Z)
-        weight, middle, ratio, between = random_effects(
-            np.asarray(ends[0], float), np.asarray(errors, float)
+        of_sites = np.asarray(errors[measure])
+        weight, middle, ratio, _ = random_effects(
+            scale(np.asarray(frame[measure], float)), of_sites
         )
-        quantile = stats.t.ppf(0.975, len(errors) - 1)
-        spread = (max(1.0, ratio) / weight.sum()) ** 0.5
-        for name, width in (("pooled", spread), ("another site", np.hypot(spread, between**0.5))):
-            ends = back(middle + quantile * width * np.array([0.0, -1.0, 1.0]))
-            rows[name] |= with_ends(measure, ends)
-        del rows["another site"][measure]
+        half = stats.t.ppf(0.975, len(of_sites) - 1) * (max(1.0, ratio) / weight.sum()) ** 0.5
+        rows["pooled"] |= with_ends(measure, back(middle + half * np.array([0.0, -1.0, 1.0])))
     return rows
 
 
 def figures_of(page, data):
     """Yield path, figure of the page, and recomputed figure."""
-    names, best = page["columns"], page["verdict"]["method"]
+    names, best = page["roles"], page["verdict"]["method"]
     classes = list(page["classes"])
     label = names_of(data[page["target"]])
     columns = [column for of in names["probabilities"].values() for column in of.values()]

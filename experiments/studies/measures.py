@@ -9,11 +9,10 @@ scores. A design that is in the file
 already is not drawn again.
 """
 
-import csv
-import sys
+from itertools import product
 
 import numpy as np
-from experiments.studies.tables import RESULTS
+from experiments.studies.tables import RESULTS, append_row, read_rows
 from scipy.special import expit, logit, softmax
 from scipy.stats import norm
 
@@ -21,12 +20,11 @@ from vennforest.metrics import Estimates
 
 PATH = RESULTS / "measures.csv"
 N_DRAWS = 400
-N_POPULATION = 100_000
+N_POPULATION = 60_000
 EVENTS = {"many": (600, 0.3), "some": (600, 0.012), "few": (300, 0.006)}
 """Rows, and the share of the event, or of the rarest class."""
 
 GROUPS = ("none", "20 uneven", "100")
-DISTANCES = ("ici", "e50", "e90")
 
 
 class Population:
@@ -46,18 +44,16 @@ class Population:
             self.p, self.p_other = softmax(logits, axis=1), softmax(logits + noise, axis=1)
             self.q = softmax(0.85 * logits + [0.2, 0, 0], axis=1)
 
-    def truths(self):
+    def truths(self, thresholds):
         """Return the values of all measures in the population."""
         k = self.q.shape[1]
         y = np.repeat(np.arange(k), len(self.q))
         p, p_other = (np.tile(values, (k, 1)) for values in (self.p, self.p_other))
         weight = self.q.T.ravel()
         everything = Estimates(y, p, sample_weight=weight, classes=range(k))
-        values = {name: e.value for name, e in measures(everything, p_other).items()}
+        values = {name: e.value for name, e in measures(everything, p_other, thresholds).items()}
         if k == 2:
-            gap = np.abs(self.q - self.p)[:, 1]
-            quantiles = np.quantile(gap, (0.5, 0.9))
-            values |= dict(zip(DISTANCES, (gap.mean(), *quantiles), strict=True))
+            values["ici"] = np.abs(self.q - self.p)[:, 1].mean()
         return values
 
     def draw(self, n, groups, rng):
@@ -78,7 +74,7 @@ class Population:
         return self.q.shape[1] - 1 - y, rows, codes
 
 
-def measures(estimates, p_other, with_distances=False):
+def measures(estimates, p_other, thresholds, with_distances=False):
     """Return the measures with intervals, by name."""
     e = estimates
     values = {"auc": e.auc(), "log_loss": e.log_loss(), "brier": e.brier()}
@@ -88,20 +84,17 @@ def measures(estimates, p_other, with_distances=False):
     values |= {"brier_difference": e.brier(versus=p_other)}
     if e.positive is not None:
         line = e.line()
-        values |= {name: getattr(line, name) for name in ("observed_expected", "intercept", "slope")}
-        share = float(e.p[:, 1].mean())
-        for name, threshold in (("low", share / 2), ("high", min(0.5, 2 * share))):
-            curve = e.net_benefit([threshold if not with_distances else THRESHOLDS[name]],
-                                  versus=p_other)
+        values |= {
+            name: getattr(line, name) for name in ("observed_expected", "intercept", "slope")
+        }
+        curve = e.net_benefit(thresholds, versus=p_other)
+        for i, name in enumerate(("low", "high")):
             for key in ("net_benefit", "difference"):
-                ends = [getattr(curve, key + end)[0] for end in ("", "_low", "_high")]
+                ends = [getattr(curve, key + end)[i] for end in ("", "_low", "_high")]
                 values[f"{key}_{name}"] = type(line.slope)(*ends)
         if with_distances:
-            values |= {name: getattr(e.distances(), name) for name in DISTANCES}
+            values["ici"] = e.distances().ici
     return values
-
-
-THRESHOLDS = {}
 
 
 def study(k, groups, is_weighted, events, seed):
@@ -109,9 +102,8 @@ def study(k, groups, is_weighted, events, seed):
     n, share = EVENTS[events]
     rng = np.random.default_rng([seed, k, GROUPS.index(groups), is_weighted, n, int(1000 * share)])
     population = Population(k, share, is_weighted, rng)
-    average = population.p[:, 1].mean()
-    THRESHOLDS.update(low=average / 2, high=min(0.5, 2 * average))
-    truths, hits, present, count = population.truths(), {}, {}, []
+    thresholds = population.p[:, 1].mean() * np.array([0.5, 1.5])
+    truths, hits, present, count = population.truths(thresholds), {}, {}, []
     for i in range(N_DRAWS):
         y, rows, codes = population.draw(n, groups, rng)
         count.append(np.bincount(y, minlength=k).min())
@@ -119,7 +111,9 @@ def study(k, groups, is_weighted, events, seed):
             y, population.p[rows], classes=range(k), groups=codes,
             sample_weight=population.weight[rows] if is_weighted else None,
         )  # fmt: skip
-        for name, e in measures(estimates, population.p_other[rows], i % 4 == 0).items():
+        for name, e in measures(
+            estimates, population.p_other[rows], thresholds, i % 8 == 0
+        ).items():
             has_interval = bool(np.isfinite(e.low) and np.isfinite(e.high))
             present.setdefault(name, []).append(has_interval)
             if has_interval:
@@ -143,27 +137,16 @@ def study(k, groups, is_weighted, events, seed):
 
 def main():
     """Draw the tables of the designs that are not in the file, and append their rows."""
-    done = set()
-    if PATH.exists():
-        with PATH.open() as file:
-            done = {(r["classes"], r["groups"], r["weights"], r["events"]) for r in csv.DictReader(file)}
-    for k in (2, 3):
-        for groups in GROUPS:
-            for is_weighted in (False, True):
-                for events in EVENTS:
-                    key = (str(k), groups, "yes" if is_weighted else "no", events)
-                    if key in done:
-                        continue
-                    seed = int(np.random.SeedSequence().entropy % 2**32)
-                    rows = study(k, groups, is_weighted, events, seed)
-                    is_new = not PATH.exists()
-                    with PATH.open("a", newline="") as file:
-                        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-                        if is_new:
-                            writer.writeheader()
-                        writer.writerows(rows)
-                    print(*key, flush=True)
+    keys = ("classes", "groups", "weights", "events")
+    done = {tuple(row[key] for key in keys) for row in read_rows(PATH)}
+    designs = product((2, 3), GROUPS, (False, True), EVENTS)
+    for k, groups, is_weighted, events in designs:
+        if (str(k), groups, "yes" if is_weighted else "no", events) not in done:
+            seed = int(np.random.SeedSequence().entropy % 2**32)
+            for row in study(k, groups, is_weighted, events, seed):
+                append_row(PATH, row)
+            print(k, groups, is_weighted, events, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

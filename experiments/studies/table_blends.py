@@ -1,12 +1,13 @@
 """What the blend of ``vennforest fit`` gains: ``python -m experiments.studies.table_blends``.
 
-The named data sets with 1,000 rows or more, as tables with text and missing cells. The estimators
-``mixed-forest``, ``hist-gradient-boosting``, ``logistic`` and ``blend`` of ``vennforest fit`` are
-trained on seven tenths of the rows, at most 15,000, and tested on the others, at most 15,000. A
-draw is another split and other seeds, drawn from the system. ``experiments/results/
-table_blends.csv`` has a row for each data set, draw and estimator: losses on the test rows, their
-differences from those of the forest with their standard errors over rows, the mean probability of
-the last class minus its rate, processor seconds to fit, and milliseconds for one row.
+The named data sets with 1,000 rows or more, as tables with text and missing cells. The members of
+``vennforest fit --estimator blend`` and the blend are trained on seven tenths of the rows, at most
+15,000, and tested on the others, at most 15,000. When the file was written the second member was
+``hist-gradient-boosting``. A draw is another split and other seeds, drawn from the system.
+``experiments/results/table_blends.csv`` has a row for each data set, draw and estimator: losses on
+the test rows, their differences from those of the forest with their standard errors over rows, the
+mean probability of the last class minus its rate, processor seconds to fit, and milliseconds for
+one row.
 """
 
 import argparse

@@ -8,13 +8,15 @@ import sys
 
 def main() -> int:
     """Run the command line, or say what to install if a package that it needs is missing."""
-    for name in ("SIGTERM", "SIGHUP"):  # end a command as Ctrl-C does: no file stays half-written
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # not under nohup
-            signal.signal(number, signal.default_int_handler)
     try:
         from vennforest.cli import main as run
 
+        # From here on other signals end a command as Ctrl-C does: no file stays half-written. While
+        # libraries are imported they end the process, since these may swallow an interrupt.
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # not under nohup
+                signal.signal(number, signal.default_int_handler)
         return run()
     except KeyboardInterrupt:  # while the command line is imported
         sys.stderr.write("Stopped: nothing was written.\n")

@@ -156,8 +156,9 @@ def class_columns(
         )
     if len(columns) not in ((1, 2) if k == 2 else (k,)):
         raise InputError(
-            f"{argument} must name the scores, a column for each of {k} classes"
-            f"{' or that of the second' if k == 2 else ''}, got {_names_as_text(names)}"
+            f"{argument} must name the scores, a column for each of {k} classes "
+            f"({listed(map(str, labels), 10)}){' or that of the second' if k == 2 else ''}, got "
+            f"{_names_as_text(names)}"
         )
     if len(set(columns)) < len(columns):
         raise InputError(f"{argument} must name each column once, got {_names_as_text(names)}")
@@ -231,14 +232,14 @@ def _by_position(
     values: ArrayLike, classes: NDArray[Any], name: str, named: ArrayLike | None
 ) -> ArrayLike:
     """Return columns whose names say no class; ``named`` are the classes in their order."""
-    order = None if named is None else class_order(named)
-    if order is None or len(order) != len(classes):
+    codes = column_codes(named)
+    if codes is None or len(codes) != len(classes):
         return values
     array = as_numbers(values, name)
     n_columns = 1 if array.ndim == 1 else array.shape[1]
-    if n_columns == len(order):
-        return np.ascontiguousarray(array[:, order])
-    if n_columns == 1 and len(order) == 2 and array.size:
+    if n_columns == len(codes):
+        return np.ascontiguousarray(array[:, np.argsort(codes)])
+    if n_columns == 1 and len(codes) == 2 and array.size:
         raise InputError(
             f"{name} must have a column for each class where classes are named in the order "
             f"{shown(np.asarray(named).tolist())}, got one column, which could be of either: give "
@@ -248,10 +249,10 @@ def _by_position(
     return values
 
 
-def class_order(named: ArrayLike) -> IntArray | None:
-    """Return the index of each sorted class among classes (k,) in any order, None where sorted."""
-    order = np.unique(np.asarray(named), return_index=True)[1]
-    return None if (np.diff(order) > 0).all() else order.astype(np.intp)
+def column_codes(named: ArrayLike | None) -> IntArray | None:
+    """Return the index (k,) of each of some classes in sorted order; None where they are sorted."""
+    codes = np.unique([] if named is None else np.asarray(named), return_inverse=True)[1]
+    return None if (np.diff(codes) > 0).all() else codes.astype(np.intp)
 
 
 def class_probabilities(model: Any, X: Any) -> tuple[FloatArray, NDArray[Any]]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import os
 import re
 import secrets
 import shutil
 import sys
-import time
-import zlib
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -23,31 +21,33 @@ from typing import Any, TypeVar, get_type_hints
 from vennforest._messages import InputError
 from vennforest._messages import one_line as one_line
 
-try:
-    import fcntl
-except ImportError:
-    fcntl = None  # type: ignore[assignment]
-
 STANDARD = "-"
 """The path of standard input and output."""
 
-URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
-"""An address, with one slash where `pathlib` has dropped the other."""
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 
 
-ORPHANED_AFTER = 3600.0
-"""Seconds without a change after which a temporary file may be that of a killed process."""
+MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = 1 << 28, 100
+"""Unpacked size up to which an archive is accepted, and ratio to the packed size of larger ones."""
 
 
 class OutputError(OSError):
     """A file could not be written; the message is one sentence for the user."""
 
 
+class Address(str):
+    """The address of a file on another machine, such as ``s3://bucket/scores.parquet``."""
+
+
 @dataclass(frozen=True)
 class Input:
-    """Mark an option of a command as a file to read; messages call it ``name``."""
+    """Mark an option of a command as a file to read; messages call it ``name``.
+
+    With ``or_json``, the option may be the text of the JSON itself.
+    """
 
     name: str
+    or_json: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,39 +75,65 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
     ]
 
 
+def location(path: str | os.PathLike[str]) -> Path | Address:
+    """Return the path of a file on this machine, or an address, as fsspec understands the text.
+
+    ``local://`` and ``file://`` are paths. ``memory://`` is refused, since its files vanish with
+    the process, and so are chains (``zip://…::…``), which may end at a file on this machine.
+    """
+    match = None if isinstance(path, Path) else ADDRESS.fullmatch(os.fspath(path))
+    if match is None or Path(path).exists():
+        return Path(path)
+    protocol, rest = match[1].lower(), match[2]
+    if protocol == "memory" or "::" in rest:
+        raise InputError(f"{shown_path(path)} is no address of a file that stays: name another")
+    address = Address(f"{protocol}://{rest}")
+    try:
+        import fsspec
+        from fsspec.implementations.local import LocalFileSystem
+
+        system = fsspec.get_filesystem_class(protocol)
+    except (ImportError, ValueError):  # the error comes when the address is opened
+        return address
+    return Path(system._strip_protocol(address)) if issubclass(system, LocalFileSystem) else address
+
+
 def check_files(options: Any) -> None:
     """Raise an error if an output cannot be written, or is also an input or another output."""
-    paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
-    if [path for _, path in paths].count(STANDARD) > 1:
+    inputs = [(mark.name, getattr(options, field)) for field, mark in marked(options, Input)]
+    if [str(path) for _, path in inputs].count(STANDARD) > 1:
         raise InputError("standard input, -, must be read once, got it for several files")
-    paths = [(name, path) for name, path in paths if path != STANDARD]
-    for field, output in marked(options, Output):
-        path = str(getattr(options, field))
-        targets = [path, *(str(Path(path, file)) for file in output.files)]
-        for target, (name, other_path) in product(targets, paths):
-            if is_same_file(target, other_path) or _is_part(target, other_path):
+    inputs = [(name, location(path)) for name, path in inputs if str(path) != STANDARD]
+    outputs: list[tuple[str, Path | Address]] = []
+    for field, mark in marked(options, Output):
+        path = location(getattr(options, field))
+        targets = [path, *(Path(path, file) for file in mark.files)]
+        for target, (name, other_path) in product(targets, [*inputs, *outputs]):
+            if is_same_file(target, other_path) or (
+                (name, other_path) in inputs and _is_part(target, other_path)
+            ):
                 raise InputError(
-                    f"the {output.name} must not be written to the {name} itself, "
+                    f"the {mark.name} must not be written to the {name} itself, "
                     f"{shown_path(other_path)}, got {shown_path(target)}: name another file"
                 )
-        if output.files:
+        if mark.files:
             check_folder(path)
-        elif url_of(path) is None and not is_standard(path):
+        elif isinstance(path, Path) and not is_standard(path):
             check_output(path)
-        paths += [(output.name, target) for target in targets]
+        outputs += [(mark.name, target) for target in targets]
 
 
-def check_folder(path: str) -> None:
+def check_folder(path: Path | Address) -> None:
     """Raise an error if a path is neither a folder nor can become one."""
-    target = Path(os.path.realpath(path))
-    if url_of(path) is not None:
+    if isinstance(path, Address):
         raise InputError(f"{shown_path(path)} is an address: name a folder on this machine")
+    target = Path(os.path.realpath(path))
     if target.exists() and not target.is_dir():
         raise InputError(f"{path} is a file: name a folder")
     check_output((target if target.is_dir() else target.parent) / ".vennforest")
 
 
-def check_output(path: str | os.PathLike[str]) -> None:
+def check_output(path: Path) -> None:
     """Raise an error if no file can be written to a path."""
     target = Path(os.path.realpath(path))
     try:
@@ -126,14 +152,6 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path} cannot be written: {one_line(error)}") from error
 
 
-def url_of(path: str | os.PathLike[str]) -> str | None:
-    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
-    match = URL.fullmatch(os.fspath(path))
-    if match is None or match[1].lower() == "file" or Path(path).exists():
-        return None
-    return f"{match[1].lower()}://{match[2]}"
-
-
 def is_standard(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is ``-``, for standard input or output."""
     return os.fspath(path) == STANDARD
@@ -143,24 +161,48 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     """Return an output's path for messages; an address loses its password, key and signature."""
     if is_standard(path):
         return "standard output"
-    url = url_of(path)
-    if url is None:
-        return os.fspath(path)
-    url = re.sub(r"(?<=://)[^?#]*@", "***@", url)  # keys of Azure contain slashes
-    return re.sub(r"[?#].*", "?…", url, flags=re.DOTALL)
+    text = os.fspath(path)
+    if ADDRESS.match(text) is None:
+        return text
+    text = re.sub(r"(?<=://)[^?#]*@", "***@", text)  # keys of Azure contain slashes
+    return re.sub(r"[?#].*", "?…", text, flags=re.DOTALL)
 
 
 def is_same_file(path: str | os.PathLike[str], other_path: str | os.PathLike[str]) -> bool:
     """Return whether two paths or addresses, links followed, are the same file or folder."""
-    url, other_url = url_of(path), url_of(other_path)
-    if url is not None or other_url is not None:
-        return url == other_url
+    path, other_path = location(path), location(other_path)
+    if isinstance(path, Address) or isinstance(other_path, Address):
+        return _key(path) == _key(other_path)
     try:
-        if Path(path).exists() and Path(other_path).exists():
-            return Path(path).samefile(other_path)
+        if path.exists() and other_path.exists():
+            return path.samefile(other_path)
         return os.path.realpath(path) == os.path.realpath(other_path)
     except (OSError, ValueError):  # an error about the path itself comes when it is opened
         return False
+
+
+def _key(path: Path | Address) -> tuple[str, str]:
+    """Return a text that is the same for all spellings of an address, and where it is unique."""
+    if isinstance(path, Path):
+        return "", os.path.realpath(path)
+    protocol, _, rest = path.partition("://")
+    try:
+        import fsspec
+
+        system = fsspec.get_filesystem_class(protocol)
+        return system.__name__, os.path.normpath(system._strip_protocol(path))
+    except (ImportError, ValueError):
+        return protocol, os.path.normpath(rest)
+
+
+def _is_part(output: Path | Address, table: Path | Address) -> bool:
+    """Return whether an output is below the folder ``table``, or a link there leads to it."""
+    (system, target), (table_system, folder) = _key(output), _key(table)
+    if isinstance(table, Path) and not table.is_dir():
+        return False
+    if system == table_system and target.startswith(folder.rstrip("/" + os.sep) + os.sep):
+        return True
+    return isinstance(table, Path) and any(is_same_file(output, file) for file in files_of(table))
 
 
 def files_of(path: Path) -> list[Path]:
@@ -176,27 +218,32 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix in (".parquet", ".pq") and not is_hidden
 
 
-def _is_part(output: str, table: str) -> bool:
-    """Return whether an output is one of the Parquet files in or below the folder ``table``."""
-    url, table_url = url_of(output), url_of(table)
-    if url is not None or table_url is not None:
-        return bool(url and table_url and url.startswith(table_url.rstrip("/") + "/"))
-    target, folder = Path(os.path.realpath(output)), Path(os.path.realpath(table))
-    is_below = folder.is_dir() and target.is_relative_to(folder)
-    return is_below and _is_parquet(target.relative_to(folder))
-
-
 def refuse_special(path: Path) -> None:
     """Raise an error for a pipe or device, since reading it might block for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
 
 
+def check_unpacked_size(archive: zipfile.ZipFile, size: int, name: str) -> None:
+    """Raise an error for an archive of ``size`` bytes that would unpack to far too many."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * size):
+        raise InputError(
+            f"{name} would unpack to {unpacked / 2**20:,.0f} MiB, more than {MAX_UNPACKED_RATIO} "
+            f"times its {size / 2**20:,.1f} MiB, as no model or table does: it is not read"
+        )
+
+
+def is_json(text: str | os.PathLike[str]) -> bool:
+    """Return whether a text begins as JSON does, and is no path."""
+    return os.fspath(text).lstrip().startswith(("{", "["))
+
+
 def read_json(source: str | os.PathLike[str], name: str, form: str) -> Any:
     """Return the content of JSON text or of a JSON file; ``name`` and ``form`` are for errors."""
     text = os.fspath(source)
     try:
-        if not text.lstrip().startswith(("{", "[")):
+        if not is_json(text):
             refuse_special(Path(source))
             text = Path(source).read_text(encoding="utf-8-sig")
         return json.loads(text)
@@ -206,26 +253,25 @@ def read_json(source: str | os.PathLike[str], name: str, form: str) -> Any:
         raise InputError(
             f"{name} must be {form}, got JSON with a fault: {one_line(error)}"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{name} cannot be read from {source}: {one_line(error)}") from None
 
 
 @contextmanager
-def local_copy(path: Path) -> Iterator[Path]:
+def local_copy(path: Path | Address) -> Iterator[Path]:
     """Yield a local path: the path itself, or a temporary copy of an address or standard input."""
-    url = url_of(path)
-    if url is None and not is_standard(path):
+    if isinstance(path, Path) and not is_standard(path):
         refuse_special(path)
         yield path
         return
     with TemporaryDirectory() as folder:
         copy = Path(folder, "standard input")
-        if url is None:
+        if isinstance(path, Path):
             with copy.open("wb") as content:
                 shutil.copyfileobj(sys.stdin.buffer, content)
         else:
-            with _address_errors(url, "read", InputError):
-                system, address, copy = _at(url, folder)
+            with _address_errors(path, "read", InputError):
+                system, address, copy = _at(path, folder)
                 is_folder = system.isdir(address)
                 for file in system.find(address) if is_folder else [address]:
                     part = copy / os.path.relpath(file, address) if is_folder else copy
@@ -235,21 +281,21 @@ def local_copy(path: Path) -> Iterator[Path]:
         try:
             yield copy
         except InputError as error:
-            name = copy.name if url is None else shown_path(url)
+            name = copy.name if isinstance(path, Path) else shown_path(path)
             message = str(error).replace(str(copy), name)
             raise InputError(message.replace(folder + os.sep, "")) from error
 
 
-def _at(url: str, folder: str) -> tuple[Any, str, Path]:
+def _at(address: Address, folder: str) -> tuple[Any, str, Path]:
     """Return an address's file system, its path there, and a path of that name in ``folder``."""
     import fsspec
 
-    system, address = fsspec.core.url_to_fs(url)
-    return system, address, Path(folder, address.rstrip("/").rpartition("/")[2] or "table")
+    system, path = fsspec.core.url_to_fs(address)
+    return system, path, Path(folder, path.rstrip("/").rpartition("/")[2] or "table")
 
 
 @contextmanager
-def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None]:
+def _address_errors(address: Address, verb: str, kind: type[Exception]) -> Iterator[None]:
     """Replace errors of a storage library by ones whose messages contain no key."""
     try:
         yield
@@ -265,7 +311,7 @@ def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None
             reason = os.strerror(errno.ENOENT)
         elif isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
-        raise kind(f"{shown_path(url)} cannot be {verb}: {reason}") from None
+        raise kind(f"{shown_path(address)} cannot be {verb}: {reason}") from None
 
 
 @contextmanager
@@ -274,29 +320,27 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     What is written to ``-`` is copied to standard output.
     """
-    url = url_of(path)
-    if is_standard(path):
+    place = location(path)
+    if is_standard(place) or isinstance(place, Address):
         with TemporaryDirectory() as folder:
-            yield (part := Path(folder, "part"))
-            with part.open("rb") as content:
-                shutil.copyfileobj(content, sys.stdout.buffer)
-        return
-    if url is not None:
-        with TemporaryDirectory() as folder:
-            with _address_errors(url, "written", OutputError):
-                system, address, part = _at(url, folder)
+            part = Path(folder, "part")
+            if isinstance(place, Address):
+                with _address_errors(place, "written", OutputError):
+                    system, address, part = _at(place, folder)
             yield part
-            with _address_errors(url, "written", OutputError):
-                system.put(str(part), address)
+            if not isinstance(place, Address):
+                with part.open("rb") as content:
+                    shutil.copyfileobj(content, sys.stdout.buffer)
+            else:
+                with _address_errors(place, "written", OutputError):
+                    system.put(str(part), address)
         return
-    target = Path(os.path.realpath(path))  # a link is followed, and stays
-    _sweep(target)
+    target = Path(os.path.realpath(place))  # a link is followed, and stays
     part = _temporary(target)
     try:
         try:
             part.touch(exist_ok=False)
-            with _locked(part):
-                yield part
+            yield part
             if target.exists():
                 part.chmod(target.stat().st_mode & 0o777)
             with part.open("r+b") as file:  # a full disk is reported before the renaming
@@ -307,7 +351,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"{path} cannot be written: {one_line(error)}") from error
+        raise OutputError(f"{place} cannot be written: {one_line(error)}") from error
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -317,41 +361,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
-def _temporary(target: Path, token: str | None = None) -> Path:
-    """Return a path, by default a new one, for the content of the target until it is whole."""
-    checksum = zlib.crc32(os.fsencode(target.name))
-    token = token or secrets.token_hex(4)
-    return target.with_name(f".{target.name[:40]}.{checksum:08x}.{token}.part")
-
-
-def _sweep(target: Path) -> None:
-    """Remove the temporary files of writers of the target that were killed.
-
-    A file goes if nothing was written to it for `ORPHANED_AFTER` and no process holds its lock,
-    as one does that waits for rows from a pipe.
-    """
-    pattern = glob.escape(_temporary(target, "TOKEN").name).replace("TOKEN", "?" * 8)
-    for part in target.parent.glob(pattern):
-        with suppress(OSError):
-            if time.time() - part.stat().st_mtime > ORPHANED_AFTER:
-                with _locked(part) as is_locked:
-                    if is_locked:
-                        part.unlink()
-
-
-@contextmanager
-def _locked(part: Path) -> Iterator[bool]:
-    """Lock a temporary file; yield False if another process has, or the system has no locks."""
-    if fcntl is None:  # on Windows, where files that are open can neither be moved nor removed
-        yield True
-        return
-    with part.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_locked = True
-        except OSError:
-            is_locked = False
-        yield is_locked
+def _temporary(target: Path) -> Path:
+    """Return a new path beside the target for its content until it is whole."""
+    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
 
 
 @contextmanager

@@ -30,7 +30,6 @@ EXTRAS = {
     "onnx": "onnx",
     "skl2onnx": "onnx",
     "onnxruntime": "onnx",
-    "onnxmltools": "boosters",
     "lightgbm": "boosters",
     "xgboost": "boosters",
     "catboost": "boosters",

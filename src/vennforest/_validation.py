@@ -3,12 +3,14 @@
 All functions raise a ValueError that names the argument or attribute.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from vennforest._messages import InputError as InputError
-from vennforest._messages import listed, not_one_of, shown, warn
+from vennforest._messages import listed, not_one_of, plain_number, shown, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -26,6 +28,10 @@ CodeArray = NDArray[np.integer[Any]]
 
 SMALLEST_TOTAL_WEIGHT = 1e-300
 """Sum of weights below which single ones may be subnormal, which have few digits."""
+
+MAX_WEIGHT_RATIO, MAX_WEIGHT_FACTOR, MAX_MEAN_COUNT = 1e9, 10.0, 10.0
+"""Largest weight divided by the smallest one above zero (sums keep 7 digits of the smallest);
+effective number of observations divided by the sum of the weights; mean of counts without a 1."""
 
 
 def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
@@ -177,8 +183,13 @@ def numbers_of(values: Any, rule: str) -> FloatArray:
         raise InputError(f"{rule}, got {error}") from None
 
 
-def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
-    """Return weights as float64 of shape (n,), or None if every weight is 1."""
+def check_weights(
+    sample_weight: ArrayLike | None, n: int, *, warns: bool = True
+) -> FloatArray | None:
+    """Return weights as float64 of shape (n,), or None if every weight is 1.
+
+    With ``warns``, weights that cannot be meant as numbers of observations are warned of.
+    """
     if sample_weight is None:
         return None
     refuse_masked(sample_weight, "sample_weight")
@@ -193,21 +204,84 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
         raise ValueError(f"sample_weight must be finite and not negative, got {value}")
     if n and total == 0:
         raise ValueError("sample_weight must contain a weight above zero, got all zeros")
-    if 0 < total < SMALLEST_TOTAL_WEIGHT:
-        raise InputError(
-            f"sample_weight must sum to {SMALLEST_TOTAL_WEIGHT:g} or more, got {total:g}: divide "
-            "the weights by their mean"
-        )
-    return None if (weight == 1).all() else weight.copy()
+    if (weight == 1).all():
+        return None
+    sums = WeightSums.of(weight)
+    sums.check()
+    if warns:
+        sums.warn()
+    return weight.copy()
 
 
-def warn_of_small_weights(total: float, n: int) -> None:
-    """Warn if the weights of n observations sum to less than 2, or to less than 1 for n = 1."""
-    if 0 < total < min(2, n):
-        warn(
-            f"sample_weight sums to {total:.3g}: a weight counts as that many observations, too "
-            "few to calibrate on. Divide the weights by their mean"
-        )
+class WeightSums(NamedTuple):
+    """What decides whether weights can be counted as observations: `of` those above zero.
+
+    ``n`` is their number, ``total`` their sum, ``squares`` the sum of their squares over that of
+    the largest one, and ``are_whole`` tells whether all are integers.
+    """
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    smallest: float = math.inf
+    largest: float = 0.0
+    are_whole: bool = True
+
+    @classmethod
+    def of(cls, weight: FloatArray) -> WeightSums:
+        """Return the sums of weights (n,), which are not negative."""
+        weight = weight[weight > 0]
+        largest = float(weight.max(initial=0.0))
+        squares = float(np.square(weight / (largest or 1.0)).sum())
+        are_whole = bool((weight % 1 == 0).all())
+        ends = float(weight.min(initial=math.inf)), largest
+        return cls(len(weight), float(weight.sum()), squares, *ends, are_whole)
+
+    def plus(self, part: WeightSums) -> WeightSums:
+        """Return the sums of these weights and of others."""
+        largest = max(self.largest, part.largest)
+        squares = sum(s.squares * (s.largest / (largest or 1.0)) ** 2 for s in (self, part))
+        n, total = self.n + part.n, self.total + part.total
+        ends = min(self.smallest, part.smallest), largest
+        return WeightSums(n, total, squares, *ends, self.are_whole and part.are_whole)
+
+    @property
+    def effective_size(self) -> float:
+        """Kish's effective number of observations: the squared sum over the sum of squares."""
+        return (self.total / self.largest) ** 2 / self.squares
+
+    def check(self, name: str = "sample_weight") -> None:
+        """Refuse weights of which some are lost beside others, or in subnormal numbers."""
+        if 0 < self.total < SMALLEST_TOTAL_WEIGHT:
+            raise InputError(
+                f"{name} must sum to {SMALLEST_TOTAL_WEIGHT:g} or more, got {self.total:g}: divide "
+                "the weights by their mean"
+            )
+        if self.n and self.largest > MAX_WEIGHT_RATIO * self.smallest:
+            raise InputError(
+                f"{name} must differ by a factor of at most {MAX_WEIGHT_RATIO:g}, got "
+                f"{self.smallest:g} and {self.largest:g}: set the smallest to 0, or cap the largest"
+            )
+
+    def warn(self, name: str = "sample_weight") -> None:
+        """Warn of weights that make far fewer, or more, observations than there are rows.
+
+        Integers are counts if one is 1, if they are equal, or if their mean is below ten.
+        """
+        if not self.n:
+            return
+        factor = self.effective_size / self.total
+        is_mean_small = self.total < MAX_MEAN_COUNT * self.n
+        are_counts = self.are_whole and (is_mean_small or self.smallest in (1.0, self.largest))
+        is_small = self.total < min(2, self.n) or factor > MAX_WEIGHT_FACTOR
+        if is_small or (self.total > self.n * (1 + 1e-9) and not are_counts):
+            consequence = "too few to calibrate on" if is_small else "so intervals are too narrow"
+            warn(
+                f"{name} sums to {plain_number(self.total, 4)} for {self.n:,} rows: each counts "
+                f"as that many observations, {consequence}. If the weights are no counts, multiply "
+                f"them by {factor:.3g}, so that they sum to the effective number of observations, "
+                f"{plain_number(self.effective_size, 4)}"
+            )
 
 
 def refuse_masked(values: Any, name: str) -> None:

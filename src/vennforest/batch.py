@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,17 @@ from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict_confidence, predict_rows
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
-from vennforest.scores import is_impossible
-from vennforest.sources.estimators import first_model
+from vennforest.scores import On, is_impossible, read_scores
+from vennforest.sources.estimators import as_read, first_model
+from vennforest.sources.training_columns import (
+    ColumnDifference,
+    NewColumns,
+    TrainingColumns,
+    columns_of_frame,
+)
 from vennforest.tables.cells import as_floats, refuse_cell, row_name
 from vennforest.tables.columns import TableColumns, unknown_names
-from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.files import TableFile, find_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,6 +92,8 @@ class BatchPredictor:
         Number of rows predicted at once, at least 1; it does not change the output.
     missing_scores : {"refuse", "keep"}, default="refuse"
         What rows with a missing score are given by a calibrator: an error, or empty cells.
+    calibrated_on : TrainingColumns, optional
+        Summary of the scores that a calibrator was fitted to.
 
     Attributes
     ----------
@@ -124,6 +133,7 @@ class BatchPredictor:
         of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
         missing_scores: str = "refuse",
+        calibrated_on: TrainingColumns | None = None,
     ) -> None:
         check_option(missing_scores, ("refuse", "keep"), "missing_scores")
         check_count(rows_at_once, "rows_at_once")
@@ -134,14 +144,16 @@ class BatchPredictor:
         self.carried = list(carried)
         if isinstance(model, Calibrator):
             classes = model.classes_.tolist()
+            self.model = model._by_class()
             self._scores = class_columns(columns or (), classes, "columns", schema.names)
             self.columns = self._scores.names
             refuse_own_output(self.columns, schema.names, classes)
         else:
             self.columns = _features_of(model, schema, column_names(columns or ()))
+        training = calibrated_on if self._scores else model._state.columns
+        self._new = None if training is None else NewColumns(training)
         self.kinds, self._of_label = kinds_of(model, answers), of_label
-        for name in [*self.columns, *self.carried]:
-            find_name(schema.names, name, where=" in the table")
+        find_names(schema.names, [*self.columns, *self.carried], " in the table")
         carried_types = [(name, schema.field(name).type) for name in self.carried]
         self.schema = output_schema(carried_types, model.classes_, self.kinds, level, of_label)
 
@@ -149,6 +161,10 @@ class BatchPredictor:
         """Yield the predictions for the rows of a table in a file."""
         decimal = table.decimal if table.is_text else None
         return self(table.batches([*self.columns, *self.carried]), str(table.path), decimal)
+
+    def column_differences(self) -> list[ColumnDifference]:
+        """Return the columns of all rows predicted so far that differ from training."""
+        return [] if self._new is None else list(self._new.differences())
 
     def __call__(
         self,
@@ -175,8 +191,7 @@ class BatchPredictor:
         """
         n_rows = 0
         for batch in batches:
-            for name in [*self.columns, *self.carried]:
-                find_name(batch.schema.names, name, where=f" in {where}")
+            find_names(batch.schema.names, [*self.columns, *self.carried], f" in {where}")
             for start in range(0, batch.num_rows, self.rows_at_once):
                 part = batch.slice(start, self.rows_at_once)
                 features = {name: part.column(name) for name in self.columns}
@@ -201,12 +216,21 @@ class BatchPredictor:
     def _output(self, columns: dict[str, pa.Array], where: str, first_row: int) -> list[pa.Array]:
         """Return the columns of the output after the carried ones."""
         rows, position = self._rows(columns, where, first_row), None
+        all_rows = rows
         if self._keeps_missing:
             has_score = ~np.isnan(rows).any(axis=1)
             rows, position = rows[has_score], pa.array(np.cumsum(has_score) - 1, mask=~has_score)
         prediction = self._predict(rows, where, first_row)
+        if self._new is not None:
+            self._new.add(self._as_training(all_rows), len(all_rows))
         arrays = output_columns(self.model.classes_, self.kinds, prediction, self._of_label)
         return arrays if position is None else [array.take(position) for array in arrays]
+
+    def _as_training(self, rows: Any) -> list[tuple[str, NDArray[Any]]]:
+        """Return input of the model as columns that are compared with those of training."""
+        if self._scores is None:
+            return columns_of_frame(as_read(rows, self.model._state.folds[0].model))
+        return score_columns(self._scores, rows, self.model.on_)
 
     def _predict(self, rows: Any, where: str, first_row: int) -> Answers:
         level = self.level if "confidence" in self.kinds else None
@@ -248,6 +272,22 @@ class BatchPredictor:
         return table
 
 
+def score_columns(
+    columns: ClassColumns, values: FloatArray, on: On
+) -> list[tuple[str, FloatArray]]:
+    """Return columns of scores (n, c) by name, of two classes one as calibrators read them."""
+    is_present = ~np.isnan(values).any(axis=1)
+    if not is_present.any():
+        return [(columns.names[-1], np.full(len(values), np.nan))]
+    scores = columns.scores_in(values[is_present], on)
+    if len(columns.classes) == 2:
+        scores = read_scores(scores, 2, on).values
+    scores = scores.reshape(len(scores), -1)
+    cells = np.full((len(values), scores.shape[1]), np.nan)
+    cells[is_present] = scores
+    return list(zip(columns.names[-scores.shape[1] :], cells.T, strict=True))
+
+
 def _carried(cells: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
     """Return the cells of a carried column, which are not read, in the type of the schema."""
     try:
@@ -270,9 +310,9 @@ def output_schema(
     prefixes = [name for kind in kinds for name in names_of(kind, level)]
     numbers = ["probability" if name == "p" else name for name in prefixes if of_label]
     numbers += [f"{name}({label})" for label in classes.tolist() for name in prefixes]
-    names = [name for name, _ in carried]
-    for name in names:
-        if name in ("label", *numbers) or names.count(name) > 1:
+    names = Counter(["label", *numbers, *(name for name, _ in carried)])
+    for name, _ in carried:
+        if names[name] > 1:
             raise InputError(
                 f"carried must name columns apart from those of the output, got {name!r}: "
                 "rename it, or name the columns to copy"

@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # skrub makes a folder for data sets when it is imported, by default in the user's home.
     os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
+    os.environ["MPLBACKEND"] = "Agg"  # pictures are files; that of a notebook needs its packages
     printed: set[str] = set()
     with warnings.catch_warnings():
         warnings.showwarning = partial(_print_warning, printed)
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
             say(f"Error: {' '.join(sentence.split())}")
             return code
     if code == STOPPED:  # typer returns it for an interrupt
-        say("Stopped: no file is half-written.")
+        say("Stopped: files are whole or as they were; standard output may end early.")
     return code
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv
 
-from vennforest._class_columns import ScoreNames, class_columns, column_names, in_class_order
+from vennforest._class_columns import (
+    ScoreNames,
+    class_columns,
+    column_codes,
+    column_names,
+    in_class_order,
+)
 from vennforest._jit import kernel
 from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    WeightSums,
     check_count,
     check_labels,
     check_order,
@@ -33,14 +40,11 @@ from vennforest.scores import (
     check_scores,
     columns,
     is_impossible,
-    read_scores,
     takes_minus_infinity,
 )
 
 __all__ = ["ScoreCounts"]
 
-# Largest weight divided by the smallest one above zero: sums keep 7 digits of the smallest.
-MAX_WEIGHT_RATIO = 1e9
 MAX_SCORES = 1 << 20  # distinct scores from which on `ScoreCounts.from_batches` coarsens
 MIN_ROWS_TO_MERGE = 1 << 16  # rows that batches must have together before their counts are added up
 LATTICE_BITS = 30  # binary digits of the finest lattice on which score vectors are put together
@@ -58,12 +62,15 @@ class ScoreCounts:
     classes : ndarray of shape (k,)
         The labels, sorted.
     scores : ndarray of shape (m,) or (m, k)
-        Two classes: distinct scores of the second class, increasing. More: score vectors, one
-        column per class.
+        Distinct scores of the second of two classes, increasing, or score vectors, one column per
+        class. They are as they were given: a calibrator decides what those of all parts are.
     weights : ndarray of shape (m, k)
         Sum of the weights of each class's examples at each score; without weights their number.
     error : float, default=0.0
         Share of the examples that `coarsen` moved past any one score, at most; in [0, 1].
+    column_codes : ndarray of shape (k,), optional
+        The class, by number, of each column of the arrays of scores that were counted, where these
+        were in another order than the classes. New scores have the same order.
 
     Examples
     --------
@@ -82,6 +89,7 @@ class ScoreCounts:
     scores: FloatArray
     weights: FloatArray
     error: float = 0.0
+    column_codes: IntArray | None = None
 
     @classmethod
     def from_scores(
@@ -101,11 +109,10 @@ class ScoreCounts:
             As in ``fit`` of calibrators. Of positive weights the largest is at most 1e9 times the
             smallest.
         on : {"auto", "probability", "logit", "score"}, default="auto"
-            What two columns of two classes are, which become one. More than two stay as they are
-            until a calibrator reads them by its own ``on``.
+            What the scores are; minus infinity is a logit.
         classes : array-like of shape (k,), optional
-            Every class. All parts of one data set must name the same classes; a part of it may then
-            have no rows.
+            Every class, in the order of the columns. All parts of one data set must name the same
+            classes in the same order; a part of it may then have no rows.
 
         Raises
         ------
@@ -116,12 +123,11 @@ class ScoreCounts:
         check_order(scores, y=y, sample_weight=sample_weight)
         x = as_numbers(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
-        x, k = as_numbers(in_class_order(scores, labels, on)), len(labels)
-        if k > 2:
-            x = columns(check_finite(x, lowest=takes_minus_infinity(on, k)), k)
-        else:
-            x = read_scores(x, k, on).values
-        return count_examples(labels, x, codes, weight)
+        x, k = as_numbers(in_class_order(scores, labels, on, named=classes)), len(labels)
+        n_columns = 1 if x.ndim == 1 else x.shape[1]
+        x = check_finite(x, lowest=takes_minus_infinity(on, n_columns))
+        x = x if n_columns == k else columns(x, k)
+        return replace(count_examples(labels, x, codes, weight), column_codes=column_codes(classes))
 
     @classmethod
     def from_batches(
@@ -166,7 +172,7 @@ class ScoreCounts:
         codes_of = {label: code for code, label in enumerate(classes or [])}
         x = np.empty((0, len(names)))
         parts = [cls(np.empty(0), x[:, 0] if one_column else x, np.empty((0, 0)))]
-        smallest, largest = np.inf, 0.0
+        sums = WeightSums()
         for batch in batches:
             if not batch.num_rows:  # its columns may have no type yet
                 continue
@@ -182,13 +188,13 @@ class ScoreCounts:
             if w is not None:
                 if w.min(initial=0) < 0:
                     raise InputError(f"{weight!r} must not be negative, got {w.min()}")
-                smallest = min(smallest, w[w > 0].min(initial=np.inf))
-                largest = w.max(initial=largest)
-                check_ratio(np.array([smallest, largest]), repr(weight))
+                sums = sums.plus(WeightSums.of(w))
+                sums.check(repr(weight))
             x = x[:, 0] if one_column else x
             parts.append(count_examples(np.arange(len(codes_of)), x, codes, w))
             if sum(map(len, parts[1:])) > max(len(parts[0]), MIN_ROWS_TO_MERGE):
                 parts = [_sum(parts, MAX_SCORES)]
+        sums.warn(repr(weight))
         counts = _sum(parts, MAX_SCORES)
         labels, order = np.unique(np.asarray(list(codes_of)), return_index=True)
         if len(labels) != max(2, len(names)):
@@ -220,6 +226,11 @@ class ScoreCounts:
         return np.asarray(self.weights.sum(axis=0))
 
     @property
+    def column_classes(self) -> NDArray[Any]:
+        """The classes in the order of the columns of arrays of scores, (k,)."""
+        return self.classes if self.column_codes is None else self.classes[self.column_codes]
+
+    @property
     def total(self) -> float:
         """Weight of all examples; without weights their number."""
         return float(self.class_totals.sum())
@@ -232,11 +243,16 @@ class ScoreCounts:
         """Return the counts of two parts, of the same classes, together."""
         if not isinstance(part, ScoreCounts):
             return NotImplemented
-        if not np.array_equal(self.classes, part.classes):
+        if not np.array_equal(self.column_classes, part.column_classes):
             raise ValueError(
                 f"counts must be of the same classes to be added, got "
-                f"{shown(self.classes.tolist())} and {shown(part.classes.tolist())}: name all of "
-                "them with classes= in every part"
+                f"{shown(self.column_classes.tolist())} and {shown(part.column_classes.tolist())}: "
+                "name all of them with classes= in every part, in one order"
+            )
+        if self.scores.shape[1:] != part.scores.shape[1:]:
+            raise InputError(
+                "counts must be of the same columns of scores to be added, got scores of shape "
+                f"{self.scores.shape} and {part.scores.shape}"
             )
         return _sum([self, part])
 
@@ -279,7 +295,7 @@ class ScoreCounts:
             # An example passes scores within its own slab of the lattice only.
             moved = max(float(np.bincount(slab, total).max()) for slab in (finest >> bits).T)
         error = min(self.error + moved / float(total.sum()), 1.0)
-        return ScoreCounts(self.classes, scores, weights, error)
+        return replace(self, scores=scores, weights=weights, error=error)
 
     def columns(self) -> list[ScoreCounts]:
         """Return counts of two classes: these, or of each of more classes against the rest."""
@@ -301,32 +317,28 @@ class ScoreCounts:
         """Return counts with other scores (m,) or (m, k), of which equal ones are merged."""
         if scores is self.scores:
             return self
-        return ScoreCounts(self.classes, *_add_up(scores + 0.0, self.weights), self.error)
+        scores, weights = _add_up(scores + 0.0, self.weights)
+        return replace(self, scores=scores, weights=weights)
 
 
 def read_examples(
-    scores: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
+    scores: FloatArray,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    classes: ArrayLike | None,
+    *,
+    warns: bool = True,
 ) -> tuple[IntArray, NDArray[Any], FloatArray | None]:
-    """Return the codes (n,) of labels, the classes (k,), and weights (n,); None where all are 1."""
+    """Return the codes (n,) of labels, the classes (k,), and weights (n,); None where all are 1.
+
+    ``warns`` is that of `check_weights`.
+    """
     if not len(scores) and classes is None:
         raise ValueError("classes must be named where there is no example, got None")
     y = label_vector(y, len(scores))
     codes, labels = encode_labels(y if len(scores) else np.asarray(classes)[:0], classes)
     refuse_one_class(labels)
-    weight = check_weights(sample_weight, len(scores))
-    if weight is not None and len(weight):
-        check_ratio(weight)
-    return codes, labels, weight
-
-
-def check_ratio(weight: FloatArray, name: str = "sample_weight") -> None:
-    """Refuse positive weights of which some are lost beside others when they are added."""
-    smallest, largest = weight.min(initial=np.inf, where=weight > 0), weight.max(initial=0)
-    if largest > MAX_WEIGHT_RATIO * smallest:
-        raise InputError(
-            f"{name} must differ by a factor of at most {MAX_WEIGHT_RATIO:g}, got {smallest:g} and "
-            f"{largest:g}: set the smallest to 0, or cap the largest"
-        )
+    return codes, labels, check_weights(sample_weight, len(scores), warns=warns)
 
 
 def count_examples(
@@ -419,7 +431,7 @@ def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCo
     )
     total = float(weights.sum())
     error = sum(part.error * part.total for part in parts) / total if total else 0.0
-    counts = ScoreCounts(parts[0].classes, scores, weights, error)
+    counts = replace(parts[0], scores=scores, weights=weights, error=error)
     if max_scores is None or len(counts) <= max_scores:
         return counts
     return counts.coarsen(max_scores // 2)

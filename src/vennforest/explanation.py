@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,16 @@ from sklearn.utils import _safe_indexing
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.blend import BlendedModel, BlendMember
 from vennforest.classifier.prediction import (
-    FittedClassifier,
     RowScores,
     group_codes_of,
     intervals_at,
     predict_scores,
     scores_of_rows,
 )
+from vennforest.linear import LinearClassifier
+from vennforest.sources import Fold
 from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
 
 EDGE = 1e-6
@@ -41,8 +44,9 @@ def explain(
     ----------
     model : CalibratedClassifier
         A fitted model. Its estimator is a forest whose probability is the mean over its trees, a
-        gradient booster of scikit-learn, XGBoost, LightGBM or CatBoost, or a pipeline that ends in
-        one. With several folds, attributions are means over their models.
+        gradient booster of scikit-learn, XGBoost, LightGBM or CatBoost, a `LinearClassifier`, a
+        pipeline that ends in one, or a blend of these. With several folds, attributions are means
+        over their models.
     X : array-like, sparse matrix or data frame of shape (n, d)
         The rows to explain.
     interval : bool, default=False
@@ -75,7 +79,9 @@ def explain(
     g(base), and the value of feature j is ``phi_j (g(s) - g(base)) / (s - base)``, so values and
     base value sum to the log-odds of ``predict_proba``. Within 0.001 of the base score, where the
     ratio is not stable, it is replaced by the slope of g, and the remainder is distributed in
-    proportion to ``|phi_j|``. Probabilities are clipped to [1e-6, 1 - 1e-6].
+    proportion to ``|phi_j|``. In the same way the score of each model of a blend is carried to its
+    logits, of which the blend is a weighted sum; the base of a linear model is the mean row.
+    Probabilities are clipped to [1e-6, 1 - 1e-6].
 
     Examples
     --------
@@ -95,7 +101,7 @@ def explain(
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
     # Models refuse rows of other columns; shap reads them by place, beyond the last if need be.
     scored = scores_of_rows(fitted, X, bounds=False, score_all=interval)
-    phi, base, of_logits, rows, names = _explain_scores(shap, fitted, X)
+    phi, base, of_logits, rows, names = _explain_scores(shap, fitted.folds, X)
     codes, k = group_codes_of(fitted, X), len(fitted.classes)
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
@@ -113,55 +119,103 @@ def explain(
         scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
         return log_odds([RowScores(scores, None, scores)] * len(fitted.folds))
 
-    at_base = log_odds_at(_probabilities_of_logits(base) if of_logits else base)
-    moved = _moved_logits if of_logits else _moved_scores
-    below, above = ([log_odds_at(near) for near in moved(base, d)] for d in (-NEAR, NEAR))
     options = {"feature_names": names, "output_names": None if k == 2 else fitted.classes.tolist()}
     explanations = []
-    for i, target in enumerate(log_odds(scored)):
-        middle = np.broadcast_to(at_base[i], target.shape)
-        rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
-        slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)
-        values = _share_out(phi, phi.sum(axis=1), target - middle, slope)
+    for values, middle in _carried(phi, base, of_logits, log_odds(scored), log_odds_at):
         if k == 2:
             values, middle = values[:, :, 0], middle[:, 0]
         explanations.append(shap.Explanation(values, middle.copy(), rows, **options))
     return tuple(explanations) if interval else explanations[0]
 
 
+def _carried(
+    phi: FloatArray,
+    base: FloatArray,
+    of_logits: bool,
+    targets: list[FloatArray],
+    values_at: Callable[[FloatArray], list[FloatArray]],
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the attributions (n, d, c) and base values (n, c) of functions of the scores.
+
+    ``targets`` (n, c) are their values at the rows, and ``values_at`` gives them at one score.
+    """
+    at_base = values_at(_probabilities_of_logits(base) if of_logits else base)
+    moved = _moved_logits if of_logits else _moved_scores
+    below, above = ([values_at(near) for near in moved(base, d)] for d in (-NEAR, NEAR))
+    for i, target in enumerate(targets):
+        middle = np.broadcast_to(at_base[i], target.shape)
+        rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
+        slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)
+        yield _share_out(phi, phi.sum(axis=1), target - middle, slope), middle
+
+
 def _explain_scores(
-    shap: Any, fitted: FittedClassifier, X: Any
+    shap: Any, folds: Sequence[Fold], X: Any
 ) -> tuple[FloatArray, FloatArray, bool, Any, list[str] | None]:
     """Return attributions (n, d, 1 or k), base scores (1 or k,), rows and feature names.
 
     The third result tells whether scores are log-odds or logits instead of probabilities.
     """
-    attributions, bases, first_rows, names = [], [], None, None
-    of_logits = False
-    for fold in fitted.folds:
+    explained = []
+    for fold in folds:
         model = without_frozen(fold.model)
-        steps, trees = split_pipeline(model)
-        transformed: Any = transform_rows(model, X)
-        is_sparse: bool = issparse(transformed)
-        rows = transformed.toarray() if is_sparse else np.asarray(transformed)
-        try:
-            explainer = shap.TreeExplainer(trees)
-            # Boosters read categories from the columns of a data frame.
-            table = transformed if hasattr(transformed, "iloc") else rows
-            with warnings.catch_warnings():  # that LightGBM's values have changed their form
-                warnings.filterwarnings("ignore", "LightGBM binary classifier", UserWarning)
-                phi = np.asarray(explainer.shap_values(table, check_additivity=False), np.float64)
-        except Exception as error:  # shap raises exceptions of many types
-            raise _not_of_trees(trees) from error
-        base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))
-        p = trees.predict_proba(_safe_indexing(transformed, np.arange(min(50, len(phi)))))
-        phi, base, of_logits = _checked_scores(phi, base, p, trees)
-        attributions.append(phi)
-        bases.append(base)
-        if first_rows is None:
-            first_rows, names = rows, _names(steps, model)
-    phi, base = np.mean(attributions, axis=0), np.mean(bases, axis=0)
-    return phi, base, of_logits, first_rows, names
+        explain_model = _explain_blend if isinstance(model, BlendedModel) else _explain_model
+        explained.append(explain_model(shap, model, X))
+    phi = np.mean([of_fold[0] for of_fold in explained], axis=0)
+    base = np.mean([of_fold[1] for of_fold in explained], axis=0)
+    return phi, base, *explained[0][2:]
+
+
+def _explain_blend(
+    shap: Any, blend: BlendedModel, X: Any
+) -> tuple[FloatArray, FloatArray, bool, Any, list[str] | None]:
+    """Return what `_explain_scores` does of the logits of a blend, sums over its models."""
+    total: Any = 0.0
+    base: Any = blend.intercept[1:] - blend.intercept[:1]
+    base = base if len(blend.classes_) == 2 else blend.intercept
+    for member, weight in zip(blend.members, blend.weights.tolist(), strict=True):
+        if weight == 0:
+            continue
+        phi, of_base, of_logits, rows, names = _explain_scores(shap, member.folds, X)
+
+        def logits_at(scores: list[FloatArray], member: BlendMember = member) -> list[FloatArray]:
+            logits = member.log_probabilities(scores)
+            return [logits[:, None] if logits.ndim == 1 else logits]
+
+        def logits_at_one(score: FloatArray, logits_at: Any = logits_at) -> list[FloatArray]:
+            score = np.clip(score, 0, 1)
+            return list(logits_at([score if len(score) == 1 else score[None]]))
+
+        target = logits_at(member.scores(X))
+        ((values, middle),) = _carried(phi, of_base, of_logits, target, logits_at_one)
+        total, base = total + weight * values, base + weight * middle[0]
+    return total, base, True, rows, names
+
+
+def _explain_model(
+    shap: Any, model: Any, X: Any
+) -> tuple[FloatArray, FloatArray, bool, Any, list[str] | None]:
+    """Return what `_explain_scores` does of one model of trees, or linear one."""
+    steps, last = split_pipeline(model)
+    transformed: Any = transform_rows(model, X)
+    is_sparse: bool = issparse(transformed)
+    rows = transformed.toarray() if is_sparse else np.asarray(transformed)
+    if type(last) is LinearClassifier:
+        phi, base = last.attributions(transformed)
+        return phi, base, True, rows, _names(steps, model)
+    try:
+        explainer = shap.TreeExplainer(last)
+        # Boosters read categories from the columns of a data frame.
+        table = transformed if hasattr(transformed, "iloc") else rows
+        with warnings.catch_warnings():  # that LightGBM's values have changed their form
+            warnings.filterwarnings("ignore", "LightGBM binary classifier", UserWarning)
+            phi = np.asarray(explainer.shap_values(table, check_additivity=False), np.float64)
+    except Exception as error:  # shap raises exceptions of many types
+        raise _not_of_trees(last) from error
+    base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))
+    p = last.predict_proba(_safe_indexing(transformed, np.arange(min(50, len(phi)))))
+    phi, base, of_logits = _checked_scores(phi, base, p, last)
+    return phi, base, of_logits, rows, _names(steps, model)
 
 
 def _checked_scores(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -31,6 +31,12 @@ MAX_POLISHING_STEPS = 30
 TRUST_REGION = {"gtol": 1e-7, "max_trust_radius": 1e6}
 """The search for given means: a trust region of any size, since the loss is convex, and at the end,
 from this gradient on, at most so many of Newton's steps."""
+
+NEWTON_TOLERANCE = 1e-9
+"""Step of a search for one number after which Newton's next one is rounding."""
+
+MAX_SHIFT = 700.0
+"""Largest shift of log-odds: its exponential is a finite number."""
 
 SMALLEST_INFORMATION = 1e-9
 """Eigenvalue of the information matrix below which a direction of shares is not identified."""
@@ -164,12 +170,15 @@ class ShiftedPrior:
     """The new shares, (k,), with sum 1."""
     factors: FloatArray
     """The new shares divided by those of the calibrators, (k,), scaled to a maximum of 1."""
+    is_counted: bool = False
+    """Whether those of the calibrators are the shares of the calibration examples."""
 
     def _check_state(self) -> None:
         """Raise a ValueError for shares or factors, read from a file, that are out of range."""
         check_array(self.shares, "shares", (None,), low=0, high=1)
         check_array(self.factors, "factors", (len(self.shares),), low=0, high=1)
         require(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
+        require(isinstance(self.is_counted, bool), "is_counted must be True or False")
         require((self.shares > 0).all() and (self.factors > 0).all(), "shares must be above 0")
 
     @classmethod
@@ -198,7 +207,13 @@ class ShiftedPrior:
         factors = new_shares / present
         if before is not None:
             factors = before.factors * factors
-        return cls(new_shares, factors / factors.max())
+        is_counted = instead_of is None and (before is None or before.is_counted)
+        return cls(new_shares, factors / factors.max(), is_counted)
+
+    def from_shares(self, present: FloatArray) -> ShiftedPrior:
+        """Return the shift from other shares (k,) to the same ones."""
+        factors = self.shares / np.maximum(present, SMALLEST_GIVEN_SHARE)
+        return replace(self, factors=factors / factors.max())
 
     @classmethod
     def of_means(
@@ -273,6 +288,8 @@ def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) 
     """
     p, k = np.maximum(p, np.finfo(float).tiny), len(means)
     p = p / p.sum(axis=1, keepdims=True)
+    if k == 2:
+        return _log_factors_of_two(p, means, weight)
     unit = 1 / np.sqrt(np.maximum(weight @ (p * (1 - p)), np.finfo(float).eps))
 
     def shifted(logs: FloatArray) -> FloatArray:
@@ -305,6 +322,44 @@ def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) 
         step = scale * np.linalg.lstsq(scaled, scale * gradient, rcond=1e-14)[0]
         logs = logs - np.clip(step - step.mean(), -5, 5)
     return np.asarray(logs - logs.mean())
+
+
+def _log_factors_of_two(p: FloatArray, means: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return `log_factors_for_means` of two classes: the shift of the log-odds is one number."""
+    first, second = np.ascontiguousarray(p.T)
+
+    def excess(shift: float) -> tuple[float, float]:
+        """Return the mean at a shift minus the target, and its derivative."""
+        q = second / (second + first * np.exp(-shift))
+        mean = float(weight @ q)
+        return mean - float(means[1]), mean - float(weight @ q**2)
+
+    shift = root_of_increasing(excess, 0.0, MAX_SHIFT)
+    return np.array([-shift / 2, shift / 2])
+
+
+def root_of_increasing(
+    function: Callable[[float], tuple[float, float]], start: float, limit: float
+) -> float:
+    """Return the root in [-limit, limit] of an increasing function, or the end nearest to it.
+
+    ``function`` returns its value and derivative. Newton's method, safeguarded by bisection of the
+    interval that contains the root.
+    """
+    low, high, x = -np.inf, np.inf, float(np.clip(start, -limit, limit))
+    while True:
+        value, derivative = function(x)
+        if value == 0 or (value > 0 and x == -limit) or (value < 0 and x == limit):
+            return x
+        low, high = (low, x) if value > 0 else (x, high)
+        with np.errstate(divide="ignore", over="ignore"):
+            nearer = float(np.clip(x - np.divide(value, max(derivative, 0.0)), -limit, limit))
+        # At the root itself, rounding can make the sign of the last step either.
+        if abs(nearer - x) > NEWTON_TOLERANCE and not low < nearer < high:
+            nearer = (max(low, -limit) + min(high, limit)) / 2
+        if not abs(nearer - x) > NEWTON_TOLERANCE:  # NaN ends it too
+            return nearer
+        x = nearer
 
 
 @dataclass(frozen=True, eq=False)

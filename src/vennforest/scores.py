@@ -7,14 +7,16 @@ one column                                  ``"score"``, any increasing score; f
                                             ``"probability"`` where all values lie in [0, 1]
 k columns in [0, 1], rows sum to 1          ``"probability"``, each row divided by its sum; of two
                                             columns the second
-k columns with values outside [0, 1]        ``"logit"``, up to a shift of each row; of two columns
-                                            the difference
+k columns with values outside [0, 1]        ``"logit"``, each beside the largest of its row; of two
+                                            columns the difference
 k columns in [0, 1], sums elsewhere         refused: scores of each class need ``on="score"``
 k columns above 0, all sums near 100        refused: percentages, or counts such as votes, which
 or all equal, in 10 rows or more            must be divided by their sum
 ==========================================  ====================================================
 
-The kind is fixed at fit. Afterwards every row is read alone.
+Logits of minus infinity, and finite ones far below all others, are of masked classes, which are
+impossible: all of them become `MASKED`. The kind, and the distance from which on a logit is one of
+a masked class, are fixed at fit. Afterwards every row is read alone.
 """
 
 from __future__ import annotations
@@ -50,9 +52,13 @@ MIN_ROWS_OF_EQUAL_SUMS = 10
 MIN_ROWS_OF_PROBABILITIES = 30
 """Rows, all with sum 1, from which on new scores for a map of logits are doubted."""
 
-ZERO_LOGIT = -745.0
-"""The logit, beside the largest of its row or 0, that stands for minus infinity: a double-precision
-probability of 0."""
+MASKED = -1e30
+"""The logit of a masked class beside the largest of its row; the log-odds of the class, and minus
+those of the only class of its row that is not masked. Sums and differences do not change it."""
+
+MIN_MASK_DISTANCE, MASK_GAP = 745.0, 10.0
+"""Distance from the largest logit of its row from which on one may be masked (its probability is 0
+in double precision), and how many times as far as all that are not masked a masked one is."""
 
 MISSING_NUMBERS = (-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in (-1, 1)))
 """Numbers that often stand for missing values: -1, and those of nines up to six digits."""
@@ -70,14 +76,17 @@ SPLITTER = 2.0**13 + 1
 """Factor that rounds to 53 - 13 = 40 binary digits (Veltkamp 1968; Dekker 1971)."""
 
 
-class ReadScores(NamedTuple):
-    """Checked scores and their kind.
+class Scores(NamedTuple):
+    """Scores as they are read.
 
-    ``values`` are (n,), of the second of two classes, or (n, k).
+    ``values`` are (n,), of the second of two classes, or (n, k), with `MASKED` for the logits of
+    masked classes. Of logits, ``mask_distance`` is the distance from the largest of a row from
+    which on they are masked, else None.
     """
 
     values: FloatArray
     kind: ScoreKind
+    mask_distance: float | None = None
 
 
 class ScoreError(InputError):
@@ -110,18 +119,16 @@ def as_numbers(scores: ArrayLike, name: str = "scores") -> FloatArray:
 
 
 def check_finite(array: FloatArray, name: str = "scores", lowest: bool = False) -> FloatArray:
-    """Refuse NaN and infinite numbers; with ``lowest``, minus infinity becomes finite."""
+    """Refuse NaN and infinite numbers; with ``lowest``, minus infinity becomes `MASKED`."""
     finite = np.isfinite(array)
     if finite.all():
         return array
     if lowest and (finite | (array == -np.inf)).all():
-        largest: Any = 0.0
-        if array.ndim == 2 and array.shape[1] > 1:
-            largest = array.max(axis=1, keepdims=True)
-            if (largest == -np.inf).any():
-                rule = f"{name} must have a finite logit in every row"
-                raise ScoreError(rule, "-inf in all columns", largest[:, 0] == -np.inf)
-        return np.where(finite, array, largest + ZERO_LOGIT)
+        is_masked_row = np.logical_and.reduce(~finite.reshape(len(finite), -1), axis=1)
+        if array.ndim == 2 and array.shape[1] > 1 and is_masked_row.any():
+            rule = f"{name} must have a finite logit in every row"
+            raise ScoreError(rule, "-inf in all columns", is_masked_row)
+        return np.where(finite, array, MASKED)
     finite |= lowest & (array == -np.inf)
     value = array[~finite][0]
     raise ScoreError(f"{name} must be finite", "NaN" if np.isnan(value) else str(value), ~finite)
@@ -155,8 +162,13 @@ def columns(x: FloatArray, k: int) -> FloatArray:
 
 
 def read_scores(
-    scores: ArrayLike, k: int, on: On = "auto", *, on_log_odds: bool = False
-) -> ReadScores:
+    scores: ArrayLike,
+    k: int,
+    on: On = "auto",
+    *,
+    on_log_odds: bool = False,
+    mask_distance: float | None = None,
+) -> Scores:
     """Return checked scores for k classes, and their kind.
 
     Parameters
@@ -169,6 +181,8 @@ def read_scores(
         The kind where it is known, as it is of new scores: every row is then read alone.
     on_log_odds : bool
         Whether one column in [0, 1] is of probabilities, for maps on log-odds.
+    mask_distance : float, optional
+        The distance from which on new logits are masked; by default as these scores show.
 
     Raises
     ------
@@ -192,10 +206,41 @@ def read_scores(
     array = check_finite(array, lowest=kind == "logit")
     if kind == "probability":
         array = read_probabilities(array)
-    if is_table and kind == "logit" and k == 2:
-        with np.errstate(over="ignore"):
-            array = np.nan_to_num(array[:, 1] - array[:, 0])
-    return ReadScores(columns(array, k), kind)
+    if kind == "logit":
+        return _read_logits(array, k, mask_distance)
+    return Scores(columns(array, k), kind)
+
+
+def _read_logits(array: FloatArray, k: int, mask_distance: float | None) -> Scores:
+    """Return log-odds (n,) of the second of two classes, or logits (n, k) beside their largest."""
+    with np.errstate(over="ignore"):
+        if k == 2:
+            x = array.reshape(len(array), -1)
+            x = np.ascontiguousarray(x[:, 1] - x[:, 0] if x.shape[1] == 2 else x[:, 0])
+        else:
+            x = array - array.max(axis=1, keepdims=True)
+    distance = np.abs(x)
+    limit = find_mask_distance(distance) if mask_distance is None else mask_distance
+    return Scores(np.where(distance < limit, x, np.copysign(-MASKED, x)), "logit", limit)
+
+
+def find_mask_distance(distance: FloatArray) -> float:
+    """Return the distance from the largest logit of their row from which on logits are masked.
+
+    Nothing lies between the logits that are not masked and `MASK_GAP` times their distance, which
+    is `MIN_MASK_DISTANCE` at least.
+    """
+    is_far = distance >= MIN_MASK_DISTANCE
+    nearest = max(distance.max(initial=0, where=~is_far), MIN_MASK_DISTANCE / MASK_GAP)
+    distances = np.append(nearest, np.unique(distance[is_far]))
+    is_gap = distances[1:] / MASK_GAP >= distances[:-1]
+    nearest = distances[is_gap.argmax() if is_gap.any() else -1]
+    return float(min(MASK_GAP * nearest, -MASKED))
+
+
+def are_masked(x: FloatArray, kind: ScoreKind) -> NDArray[np.bool_]:
+    """Return a mask of the logits, or log-odds, that `read_scores` has made of masked classes."""
+    return (np.abs(x) >= -MASKED) & (kind == "logit")
 
 
 def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:

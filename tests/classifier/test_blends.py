@@ -13,6 +13,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import KFold, RepeatedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -20,6 +21,8 @@ from sklearn.svm import LinearSVC
 
 from vennforest import CalibratedClassifier, audit, estimate_performance, load, save
 from vennforest.calibrators import MatrixScaling
+from vennforest.calibrators.blend import fit_blend
+from vennforest.classifier import fitting
 
 
 def rows(k=2, n=300, seed=0):
@@ -78,23 +81,34 @@ def test_scores_are_those_of_models_that_did_not_see_the_row(k, ensemble):
                     column = fold.scores
                     scores[fold.rows] = np.column_stack([1 - column, column]) if k == 2 else column
                 assert_allclose(scores, by_hand[member.name], atol=1e-9)
-        # the map of each member's scores, then the weights
-        z, z_new = (np.zeros((m, k)) + blend.intercept for m in (n, len(new)))
-        for member, weight in zip(blend.members, blend.weights, strict=True):
-            scores = np.empty((n, *member.folds[0].scores.shape[1:]))
+        # the map of each member's scores, then the weights: each part by those without it
+        scores = [np.empty((n, *m.folds[0].scores.shape[1:])) for m in blend.members]
+        for of_member, member in zip(scores, blend.members, strict=True):
             for fold in member.folds:
-                scores[fold.rows] = fold.scores
-            scaling = MatrixScaling().fit(scores, y, classes=classes)
-            z += weight * np.log(scaling.predict_proba(scores))
-            of_folds = [scaling.predict_proba(fold.score(new)) for fold in member.folds]
-            z_new += weight * np.log(np.mean(of_folds, axis=0))
-        expected = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+                of_member[fold.rows] = fold.scores
+        of_folds = [[fold.score(new) for fold in member.folds] for member in blend.members]
+        part, expected = np.random.RandomState(0).permutation(n) % fitting.N_PARTS, np.empty((n, k))
+        for held in range(fitting.N_PARTS):
+            held_out = [[of_member[part == held]] for of_member in scores]
+            rest = [of_member[part != held] for of_member in scores]
+            expected[part == held] = blend_by_hand(rest, codes[part != held], held_out)
         assert_allclose(
             model.calibration_scores_, expected[:, 1] if k == 2 else expected, atol=1e-9
         )
         assert_array_equal(model.calibration_y_, classes[codes])
-        expected = np.exp(z_new) / np.exp(z_new).sum(axis=1, keepdims=True)
+        expected = blend_by_hand(scores, codes, of_folds)
         assert_allclose(blend.predict_proba(new), expected, atol=1e-9)
+
+
+def blend_by_hand(scores, codes, new):
+    """Return the probabilities of new scores, a list of those by each fold for each model."""
+    maps = [MatrixScaling().fit(s, codes) for s in scores]
+    logs = [np.log(m.predict_proba(s)) for m, s in zip(maps, scores, strict=True)]
+    weights, b = fit_blend(np.array(logs), codes)
+    z = b
+    for w, m, of_folds in zip(weights, maps, new, strict=True):
+        z = z + w * np.log(np.mean([m.predict_proba(s) for s in of_folds], axis=0))
+    return np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
 
 
 def test_the_folds_are_shared_by_all():
@@ -196,6 +210,8 @@ def test_metadata_goes_to_the_estimators_that_request_it():
         ([], "two or more"),
         ([("cv", GaussianNB()), ("b", GaussianNB())], "constructor arguments"),
         ([("splitter", GaussianNB()), ("b", GaussianNB())], "other names than"),
+        ([("self", GaussianNB()), ("b", GaussianNB())], "other names than"),
+        ([("method_mapping", GaussianNB()), ("b", GaussianNB())], "other names than"),
         ([("a__b", GaussianNB()), ("b", GaussianNB())], "__"),
     ],
 )
@@ -235,25 +251,109 @@ def test_frozen_models_are_blended_on_rows_that_they_have_not_seen():
     assert model.predict_proba(new).shape == (60, 2)
 
 
-def test_equal_rows_have_equal_calibration_scores():
-    # Maps without a part of the rows set parts apart by chance: intervals at .95 covered .93.
-    X, y, *_ = rows(2, 400)
-    half = len(y) // 2
+def noise(n, k, seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 6)), rng.permutation(np.arange(n) % k)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_no_row_of_a_blend_is_predicted_with_its_own_label(k, grouped, monkeypatch):
+    # Frozen models score a row whatever its label: the whole prediction has to stay.
+    monkeypatch.setattr(fitting, "N_PARTS", 3)
+    X, y = noise(140, k, 3)
     members = [
-        (name, FrozenEstimator(estimator.fit(X[:half], y[:half])))
+        (name, FrozenEstimator(estimator.fit(X[:80], y[:80])))
         for name, estimator in (("a", GaussianNB()), ("b", LogisticRegression()))
     ]
-    model = CalibratedClassifier(members).fit(np.repeat(X[half:], 2, 0), np.repeat(y[half:], 2))
-    first, second = model.calibration_scores_.reshape(-1, 2).T
-    assert_array_equal(first, second)
+    X, y = X[80:], y[80:]
+    groups = np.arange(60) // 3 if grouped else None
+
+    def fit(labels):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of groups with frozen models
+            model = CalibratedClassifier(members, by=lambda X: X[:, 0] > 5)
+            model.fit(X, labels, groups=groups)
+        return model, model.with_prior(dict(enumerate(np.arange(1, k + 1) / sum(range(k + 1)))))
+
+    other = y.copy()
+    other[7] = (y[7] + 1) % k
+    mates = np.arange(6, 9) if grouped else [7]
+    for before, after in zip(fit(y), fit(other), strict=True):
+        assert_array_equal(before.oob_probability_[mates], after.oob_probability_[mates])
+        bounds, others = before.oob_multiprobability_, after.oob_multiprobability_
+        assert_array_equal(bounds.lower[mates], others.lower[mates])
+        assert (before.oob_probability_ != after.oob_probability_).any()
+        shape = (60, k)[: before.calibration_scores_.ndim]
+        a, b = (m.calibration_scores_.reshape(shape)[mates] for m in (before, after))
+        assert_array_equal(a, b)
 
 
-def test_an_estimator_that_fails_is_named():
+def test_a_blend_of_labels_that_are_noise_shows_no_skill():
+    auc, difference, covered = [], [], []
+    for seed in range(6):
+        X, y = noise(300, 4, seed)
+        new, labels = noise(500, 4, 100 + seed)
+        members = [("a", LogisticRegression(C=0.1)), ("b", GaussianNB())]
+        model = CalibratedClassifier(members, random_state=seed).fit(X, y)
+        p = model.oob_probability_
+        auc.append(roc_auc_score(y, p, multi_class="ovr"))
+        difference.append(log_loss(y, p) - log_loss(labels, model.predict_proba(new)))
+        confidence = model.predict_confidence(new)
+        covered.append(((confidence.lower <= 0.25) & (confidence.upper >= 0.25)).mean())
+    assert np.mean(auc) < 0.5 + 3 * np.std(auc) / 6**0.5
+    assert np.mean(difference) > -3 * np.std(difference) / 6**0.5
+    assert np.mean(covered) > 0.85
+
+
+def test_one_group_is_refused_by_a_blend_of_frozen_models():
+    X, y = noise(60, 2, 0)
+    members = [(name, FrozenEstimator(GaussianNB().fit(X, y))) for name in "ab"]
+    with pytest.raises(ValueError, match="groups must be two or more with several estimators"):
+        CalibratedClassifier(members).fit(X, y, groups=np.zeros(60))
+
+
+class OutOfMemory(GaussianNB):
+    def fit(self, X, y):
+        raise MemoryError("Unable to allocate 80 GiB")
+
+
+def test_an_estimator_that_fails_is_named_and_its_error_stays_what_it_is():
     X, y, *_ = rows()
+    with pytest.raises(MemoryError, match="80 GiB") as caught:
+        CalibratedClassifier([("big", OutOfMemory()), ("bayes", GaussianNB())]).fit(X, y)
+    assert caught.value.__notes__ == ["estimator 'big' must fit the data"]
     X = X.copy()
     X[5, 2] = np.nan
-    with pytest.raises(ValueError, match="'bayes' must fit the data, got ValueError"):
+    with pytest.raises(ValueError, match="NaN") as caught:
         CalibratedClassifier(estimators()).fit(X, y)
+    assert caught.value.__notes__ == ["estimator 'bayes' must fit the data"]
+
+
+def test_an_estimator_may_be_dropped():
+    X, y, new, _ = rows()
+    members = estimators(("linear", LogisticRegression()))
+    model = CalibratedClassifier(members, random_state=0).set_params(linear="drop").fit(X, y)
+    without = CalibratedClassifier(estimators(), random_state=0).fit(X, y)
+    assert_array_equal(model.predict_proba(new), without.predict_proba(new))
+    one = CalibratedClassifier(members, random_state=0).set_params(linear="drop", forest="drop")
+    alone = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    assert_array_equal(one.fit(X, y).predict_proba(new), alone.predict_proba(new))
+    with pytest.raises(ValueError, match='one that is not "drop"'):
+        one.set_params(bayes="drop").fit(X, y)
+
+
+class Recorder(GaussianNB):
+    def fit(self, X, y, scale=None, shift=None):
+        self.received_ = scale, shift
+        return super().fit(X, y)
+
+
+def test_fit_parameters_go_to_the_estimator_that_they_name():
+    X, y, *_ = rows()
+    model = CalibratedClassifier([("a", Recorder()), ("b", Recorder())], cv=2)
+    members = model.fit(X, y, a__scale=2, shift=3).estimator_.members
+    assert [m.folds[0].model.received_ for m in members] == [(2, 3), (None, 3)]
 
 
 @pytest.mark.parametrize("ensemble", [True, False])

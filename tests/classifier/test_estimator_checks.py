@@ -32,6 +32,7 @@ EXACT = [
 RANDOM = [
     CalibratedClassifier(ExtraTreesClassifier(8, bootstrap=True), subforest="exchangeable"),
     CalibratedClassifier(GaussianNB(), calibrate_on="holdout", method="venn"),
+    CalibratedClassifier([("tree", DecisionTreeClassifier(max_depth=2)), ("bayes", GaussianNB())]),
 ]
 """A weight of 2 does not draw the random samples that the example twice draws; scikit-learn's list
 says the same of RandomForestClassifier."""

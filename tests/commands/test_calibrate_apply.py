@@ -127,8 +127,8 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     labels = expected.classes_.tolist()  # numbers in the order of numbers
     assert calibrator_in(tmp_path).classes_.tolist() == labels
     assert list(json.loads(said.out)["classes"]) == [*map(str, labels)]
-    assert run(*apply(tmp_path, data="table", output="table/out.csv")) == 0
-    answers = read_csv(tmp_path / "table" / "out.csv")
+    assert run(*apply(tmp_path, data="table", output="out.csv")) == 0
+    answers = read_csv(tmp_path / "out.csv")
     assert answers["i"].tolist() == list(range(300))
     p = answers[[f"p({label})" for label in labels]]
     # The files' counts add up in another order, and Newton's last step follows.
@@ -147,7 +147,7 @@ ERRORS = [
     (
         "s,y\n0.1,a\n0.2,b\n0.3,c\n",
         [],
-        "must name the scores, a column for each of 3 classes, got s",
+        "must name the scores, a column for each of 3 classes ('a', 'b', 'c'), got s",
     ),
 ]
 

@@ -44,7 +44,7 @@ def test_grades_are_tested_and_compared_with_earlier_ones(
     assert set(sections) == {"updates", "promises", "grades", "segments"}
     area, p = auc_interval(table["default"], table["pd"]), table["pd"].to_numpy()
     ks = ks_2samp(p[table["default"] == 1], p[table["default"] == 0]).statistic
-    gini = f"Gini is {200 * area.auc - 100:.1f}% (95% interval {200 * area.low - 100:.1f}% to"
+    gini = f"Gini is {200 * area.value - 100:.1f}% (95% interval {200 * area.low - 100:.1f}% to"
     page = (tmp_path / "c.html").read_text("utf-8")
     assert gini in page and f"and KS {100 * ks:.1f}%, by probability" in page
     section = sections["grades"]
@@ -93,6 +93,9 @@ def test_segments_are_searched(command, table, tmp_path, capsys):
 ])  # fmt: skip
 def test_what_cannot_be_tested(command, tmp_path, capsys, options, message):
     options = [option.format(early=tmp_path / "early.csv") for option in options]
+    if "-t" in options:
+        i = command.index("-t")
+        command = [*command[:i], *command[i + 2 :]]
     assert message in refused(capsys, *command, *options)
 
 
@@ -109,3 +112,85 @@ def test_grades_without_an_event_and_more_classes(tmp_path, capsys):
     assert run(*command, "-t", "is_c", "--probability", "pd", "--json") == 0
     sentences = (tmp_path / "c.html").read_text("utf-8")
     assert "Without an event: 1." in sentences and "expected rate of 0 or 1 (1)" in sentences
+
+
+@pytest.fixture
+def followed(tmp_path):
+    """Rows of which some are lost before two years, without a label; sites, of which one is off."""
+    rng = np.random.default_rng(3)
+    n, horizon = 4000, 730
+    risk = rng.uniform(0.5, 2, n)
+    event, lost = rng.exponential(365 / (0.15 * risk)), rng.uniform(0, 2 * horizon, n)
+    entry = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 300, n), "D")
+    until = entry + pd.to_timedelta(np.minimum(event, lost).astype(int), "D")
+    frame = pd.DataFrame({"p": 1 - np.exp(-0.15 * risk * horizon / 365), "in": entry, "out": until})
+    frame["y"] = np.where(event <= lost, 1.0, np.nan)
+    frame.loc[lost >= horizon, "y"] = frame["y"].fillna(0)
+    frame["site"], frame["w"] = rng.choice([*"ABCD"], n), rng.integers(1, 4, n)
+    frame["z"] = rng.random(n) < np.where(frame["site"] == "B", 0.5 * frame["p"], frame["p"])
+    frame.to_csv(tmp_path / "f.csv", index=False)
+    return ["check", tmp_path / "f.csv", "--probability", "p", "-o", tmp_path / "f.html", "--json"]
+
+
+def test_a_horizon_makes_right_probabilities_right(followed, tmp_path, capsys):
+    until = ("--horizon", 730, "--time", "in", "--until", "out")
+    assert run(*followed, "-t", "y", *until, "--fail-on", "oe") == 0
+    page = json.loads(capsys.readouterr().out)
+    assert any("lost before the horizon" in note for note in page["notes"])
+    assert "followed long enough" in run_and_read(capsys, *followed, "-t", "y")
+    assert "--horizon must be used with --time" in refused(
+        capsys, *followed, "-t", "y", "--horizon", 730
+    )
+
+
+def run_and_read(capsys, *command):
+    run(*command)
+    return "".join(capsys.readouterr())
+
+
+def test_sites_and_weights_of_check(followed, capsys):
+    sites = ("-t", "z", "--positive", "True", "--validation", "site", "--fail-on", "sites")
+    assert run(*followed, *sites) == 1
+    out, err = capsys.readouterr()
+    page = json.loads(out)
+    assert page["sections"]["sites"]["rejected"]["observed over expected"] == ["B"]
+    assert "sites: observed over expected in B" in page["verdict"]["sentence"]
+    assert "Failed: sites: observed over expected in B" in err
+    assert [row["Site"] for row in page["sections"]["sites"]["frame"]][-1] == "another site"
+    command = (*followed, "-t", "z", "--positive", "True", "--weight", "w")
+    assert run(*command) == 0
+    frame = pd.read_csv(followed[1])
+    weighted = json.loads(capsys.readouterr().out)["methods"]["p"]
+    assert weighted["expected"] == pytest.approx(np.average(frame["p"], weights=frame["w"]))
+    assert "must be used without weights" in refused(capsys, *command, "--grades", "site")
+
+
+def test_one_class_is_enough_where_the_other_one_is_named(tmp_path, capsys):
+    frame = pd.DataFrame(
+        {"p": np.repeat([0.002, 0.3], 200), "y": "no", "grade": [1] * 200 + [2] * 200}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    command = ["check", tmp_path / "t.csv", "--probability", "p", "-t", "y", "--grades", "grade"]
+    command += ["-o", tmp_path / "c.html", "--json"]
+    assert "name the other one with --positive" in refused(capsys, *command)
+    assert run(*command, "--positive", "yes", "--fail-on", "grades") == 1
+    out, err = capsys.readouterr()
+    page = json.loads(out)
+    assert page["positive"] == "yes" and page["verdict"]["action"] == "check"
+    assert "grades: too high in 2" in err and "60.4 expected" in page["verdict"]["sentence"]
+    assert [row["events"] for row in page["sections"]["grades"]["frame"]] == [0, 0]
+    low, high = (page["methods"]["p"][f"observed_expected_{end}"] for end in ("low", "high"))
+    assert low == 0 and 0 < high < 0.1
+
+
+def test_grades_over_time_have_a_long_run_average(command, table, tmp_path, capsys):
+    years = np.array(["2021-06-30", "2022-06-30", "2023-06-30"])[np.arange(600) % 3]
+    table.assign(day=years).to_csv(tmp_path / "p.csv", index=False)
+    assert run(*command, "--grades", "grade", "--time", "day") == 0
+    rows = json.loads(capsys.readouterr().out)["sections"]["history"]["frame"]
+    for row in rows:
+        of_grade = table[table["grade"].astype(str) == row["Grade"]]
+        rates = of_grade.groupby(years[of_grade.index])["default"].mean()
+        periods = [key for key in row if key[:2] == "20" and not key.endswith("_n")]
+        assert [row[period] for period in periods] == pytest.approx(rates.tolist())
+        assert row["long_run"] == pytest.approx(rates.mean())

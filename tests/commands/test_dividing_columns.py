@@ -3,9 +3,8 @@
 import pandas as pd
 import pytest
 
-from vennforest.commands.options import Check
 from vennforest.commands.pages import dividing_columns
-from vennforest.tables.files import read_table
+from vennforest.tables.files import TableFile
 from vennforest.tables.types import texts_of
 
 TEXTS = {
@@ -25,11 +24,22 @@ def test_groups_are_text_and_parts_are_numbers_without_leading_zeros(tmp_path, e
     else:
         table.assign(age=[20, 30.5, 20, 40], size=[1.5, 2.5, None, 3]).to_parquet(path)
     types = {"size": "number"}
-    frame = read_table(path, texts_of(types))
-    options = Check(predictions=path, target="y")
-    columns = dividing_columns(options, path, frame, ["site", None], ["ward", "age", "size"], types)
+    file, notes = TableFile(path), []
+    frame = file.read(texts_of(types))
+    columns = dividing_columns(file, frame, ["site", None], ["ward", "age", "size"], types, notes)
     assert columns["site"].fillna("missing").tolist() == ["01", "1", "1.0", "missing"]
     assert columns["ward"].tolist() == ["07", "7", "8", "9"]
     assert columns["age"].tolist() == [20, 30.5, 20, 40]
     assert columns["size"].fillna(-1).tolist() == [1.5, 2.5, -1, 3]
-    assert len(dividing_columns(options, path, frame, [None])) == 4
+    assert len(dividing_columns(file, frame, [None], [], {}, notes)) == 4 and not notes
+
+
+def test_a_note_says_that_day_and_month_could_be_either():
+    frame = pd.DataFrame({"day": ["05-07-2025", "05-08-2025"], "iso": ["2025-07-05", "2025-08-05"]})
+    notes = []
+    columns = dividing_columns(None, frame, ["day"], ["day", "iso"], {}, notes)
+    assert columns["day"].tolist() == frame["day"].tolist()
+    assert len(notes) == 1 and "In 'day' day and month could be either" in notes[0]
+    notes.clear()
+    declared = dividing_columns(None, frame, [], ["day"], {"day": "date %d-%m-%Y"}, notes)["day"]
+    assert declared.dt.month.tolist() == [7, 8] and not notes

@@ -113,7 +113,10 @@ def test_being_stopped_leaves_nothing_half_written(
     monkeypatch.setattr(predict, "ROWS_PREDICTED_AT_ONCE", 20)
     monkeypatch.setattr("sys.argv", ["vennforest", *map(str, commands(folder, output)["predict"])])
     assert vennforest_command() == 130
-    assert capsys.readouterr() == ("", "Stopped: no file is half-written.\n")
+    assert capsys.readouterr() == (
+        "",
+        "Stopped: files are whole or as they were; standard output may end early.\n",
+    )
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 

@@ -1,12 +1,13 @@
 """No command writes to a file that it reads, or writes two outputs to one file."""
 
 import os
+import re
 from dataclasses import MISSING, fields
 from itertools import combinations
-from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import get_type_hints
 
 import pytest
+from typer.models import ArgumentInfo
 
 from vennforest._files import Input, Output, check_files
 from vennforest._messages import InputError
@@ -51,14 +52,21 @@ def arguments_of(command, **paths):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_path_is_declared_as_input_or_output(command):
+    declared = {*marked(command, Input), *marked(command, Output)}
     hints = get_type_hints(command)
-    options = [field.name for field in fields(command) if field.init]
-    paths = [n for n in options if hints[n] is Path or Path in get_args(hints[n])]
-    assert paths and set(paths) <= {*marked(command, Input), *marked(command, Output)}
+    paths = [f.name for f in fields(command) if f.init and "Path" in str(hints[f.name])]
+    for name, marks in annotations(command).items():
+        is_named = any(
+            isinstance(mark, ArgumentInfo)
+            or re.match("FILE|FOLDER|TABLE|JSON", getattr(mark, "metavar", None) or "")
+            for mark in marks
+        )
+        paths += [name] if is_named else []
+    assert paths and set(paths) <= declared
 
 
 @pytest.mark.parametrize(("command", "output", "other"), PAIRS, ids=IDS)
-@pytest.mark.parametrize("link", ["itself", "dotted", "symbolic", "hard"])
+@pytest.mark.parametrize("link", ["itself", "dotted", "symbolic", "hard", "local", "file"])
 def test_one_file_under_two_names_is_refused_and_stays(command, output, other, link, tmp_path):
     target, path = tmp_path / "file.csv", tmp_path / "link.csv"
     target.write_text("s,y\n1,a\n")
@@ -66,12 +74,16 @@ def test_one_file_under_two_names_is_refused_and_stays(command, output, other, l
         path = target
     elif link == "dotted":
         path = tmp_path / ".." / tmp_path.name / target.name
+    elif link in ("local", "file"):
+        path = f"{link}://{target}"
     else:
         (os.link if link == "hard" else os.symlink)(target, path)
     name = command.__name__.lower()
     (run,) = (entry.callback for entry in app.registered_commands if entry.name == name)
-    with pytest.raises(InputError, match=r"must not be written to the|is a file: name a folder"):
-        run(**arguments_of(command, **{output: path, other: target}))
+    for paths in ((path, target), (target, path)):
+        files = dict(zip((output, other), paths, strict=True))
+        with pytest.raises(InputError, match=r"must not be written to the|is a file: name a fold"):
+            run(**arguments_of(command, **files))
     assert target.read_text() == "s,y\n1,a\n"
 
 
@@ -83,8 +95,14 @@ def test_a_part_of_a_table_and_one_address_are_refused(command, output, other, t
     folder = tmp_path / "table"
     folder.mkdir()
     (folder / "a.parquet").touch()
+    (folder / "c.parquet").symlink_to(tmp_path / "elsewhere.parquet")
+    (tmp_path / "elsewhere.parquet").touch()
     cases = [
         (folder / "b.parquet", folder),
+        (folder / "out.csv", folder),
+        (f"local://{folder}/out.csv", folder),
+        (folder / "out.csv", f"file://{folder}/"),
+        (tmp_path / "elsewhere.parquet", folder),
         ("s3://bucket/x.csv", "s3://bucket/x.csv"),
         ("s3://bucket/table/x.parquet", "s3://bucket/table"),
     ]
@@ -96,7 +114,7 @@ def test_a_part_of_a_table_and_one_address_are_refused(command, output, other, t
 def test_other_files_of_a_folder_may_be_written(tmp_path):
     (tmp_path / "a.parquet").touch()
     for output, data in [
-        (tmp_path / "out.csv", tmp_path),
+        (tmp_path / "out.csv", tmp_path / "a.parquet"),
         (tmp_path / "new.parquet", tmp_path / "a.parquet"),
         ("s3://bucket/out.csv", "s3://bucket/in.csv"),
         ("s3://bucket/in.csv", "in.csv"),

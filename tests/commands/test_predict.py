@@ -182,7 +182,9 @@ def test_no_rows_give_no_rows(folder, tmp_path, suffix, capsys):
     assert run("predict", folder / "m.skops", source, "-o", output, "--id", "id", "--json") == 0
     said = capsys.readouterr()
     summary = json.loads(said.out)
-    assert said.err == "" and summary["n_rows"] == 0 and summary["columns"] == ["id", *COLUMNS]
+    assert (
+        said.err == "" and summary["n_rows"] == 0 and summary["output_columns"] == ["id", *COLUMNS]
+    )
     out = (pd.read_csv if suffix == "csv" else pd.read_parquet)(output)
     assert list(out.columns) == ["id", *COLUMNS] and len(out) == 0
 

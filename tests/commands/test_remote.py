@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from vennforest import _files
+from vennforest._validation import InputError
 from vennforest.cli import main
 from vennforest.commands.pages import typed_command
 
@@ -15,6 +16,20 @@ pa = pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
 
 N = 60
+
+
+class Store(fsspec.get_filesystem_class("memory")):
+    """A store that stays: the memory of this process, at addresses of its own."""
+
+    protocol = "store"
+    store, pseudo_dirs = {}, [""]
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.replace("store://", "memory://"))
+
+
+fsspec.register_implementation("store", Store)
 
 
 def frame(seed=1):
@@ -37,7 +52,7 @@ def run(name, data, output, *more):
 
 
 def test_a_file_and_a_folder_at_an_address(local, capsys):
-    store = "memory://bucket/{}"
+    store = "store://bucket/{}"
     for name in ("a.parquet", "b.parquet"):
         out = store.format(f"out/{name}")
         assert run("apply", local / "scores.parquet", out, local / "c.json") == 0
@@ -47,14 +62,14 @@ def test_a_file_and_a_folder_at_an_address(local, capsys):
         assert f"Calibrated on {n_rows} rows" in capsys.readouterr().err
     assert run("calibrate", store.format("out/nothing.csv"), local / "d.json") == 2
     error = capsys.readouterr().err
-    assert "memory://bucket/out/nothing.csv cannot be read: No such file or directory" in error
+    assert "store://bucket/out/nothing.csv cannot be read: No such file or directory" in error
     assert "fsspec" not in error
     bad = frame()
     bad.loc[4, "s"] = np.inf
     with _files.written_whole(store.format("bad/x.parquet")) as path:
         bad.to_parquet(path)
     assert run("calibrate", store.format("bad/x.parquet"), local / "d.json") == 2
-    assert re.search(r"got inf in row 5 of memory://.*bad/x\.parquet", capsys.readouterr().err)
+    assert re.search(r"got inf in row 5 of store://.*bad/x\.parquet", capsys.readouterr().err)
 
 
 def test_what_is_no_address(local, capsys):
@@ -62,8 +77,30 @@ def test_what_is_no_address(local, capsys):
     assert "copy the file here first" in capsys.readouterr().err
     assert main(["report", "s3://b/x.csv", "-t", "y", "-o", str(local / "r.html")]) == 2
     assert "copy the file here first" in capsys.readouterr().err
-    assert _files.url_of("C:/data/x.csv") is None
-    assert _files.url_of(Path("s3://b/x")) == "s3://b/x"
+    for text in ("C:/data/x.csv", "s3:/b/x", "-", "a b", "~/x"):
+        assert _files.location(text) == Path(text)
+    assert _files.location("S3://b/x") == "s3://b/x"
+    assert _files.location("hdfs:///b/x") == "hdfs:///b/x"  # of the default host
+    assert _files.location("nowhere://b/x") == "nowhere://b/x"
+
+
+def test_local_addresses_are_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for text in ("local://a/x", "FILE://a/x", "file://./a/x", f"local://{tmp_path}/a/x"):
+        assert _files.location(text) == tmp_path / "a" / "x"
+    (tmp_path / "local:").mkdir()
+    (tmp_path / "local:" / "x").touch()
+    assert _files.location("local://x") == Path("local:/x")  # a file that is there
+    for text in ("memory://x", "MEMORY://x", "zip://x::local://a.zip", "dir://x::s3://a"):
+        with pytest.raises(InputError, match="is no address of a file that stays"):
+            _files.location(text)
+
+
+def test_spellings_of_one_address_are_one_file():
+    assert _files.is_same_file("store://b/x", "STORE://b/y/../x")
+    assert _files.is_same_file("s3://b/x", "s3://b//x")
+    assert not _files.is_same_file("s3://b/x", "s3://b/X")
+    assert not _files.is_same_file("s3://b/x", "b/x")
 
 
 @pytest.mark.parametrize(
@@ -89,20 +126,20 @@ def test_no_key_is_shown(local, capsys, address):
 
 
 def test_no_key_of_an_input_is_written(local, capsys):
-    with fsspec.open("memory://me:kEy1@bucket/c.json", "wb") as file:
+    with fsspec.open("store://me:kEy1@bucket/c.json", "wb") as file:
         file.write((local / "c.json").read_bytes())
-    assert main(["show", "memory://me:kEy1@bucket/c.json"]) == 0
+    assert main(["show", "store://me:kEy1@bucket/c.json"]) == 0
     text = capsys.readouterr().out
-    assert "memory://***@bucket/c.json" in text and "kEy1" not in text
+    assert "store://***@bucket/c.json" in text and "kEy1" not in text
 
 
 def test_no_key_of_a_typed_command_is_written(local, monkeypatch, capsys):
-    words = ["check", "memory://me:kEy1@b/c.csv", "--probability=s", "--target", "y", "--json"]
+    words = ["check", "store://me:kEy1@b/c.csv", "--probability=s", "--target", "y", "--json"]
     with fsspec.open(words[1], "wb") as file:
         file.write((local / "scores.csv").read_bytes())
     words += ["--positive", "b", "-o", str(local / "c.html")]
     monkeypatch.setattr("sys.argv", ["vennforest", *words, "--data=s3://b/x?sig=kEy1", "-"])
     assert main(words) == 0
     text = capsys.readouterr().out + (local / "c.html").read_text("utf-8")
-    assert "check memory://***@b/c.csv" in text.replace("'", "") and "kEy1" not in text
+    assert "check store://***@b/c.csv" in text.replace("'", "") and "kEy1" not in text
     assert typed_command().endswith("'--data=s3://b/x?…' -")

@@ -186,6 +186,30 @@ def leaf_table():
         yield f"| {estimator} | {' | '.join(cells)} | {times} |"
 
 
+def member_table():
+    """Yield rows of blends beside the default: gains, the largest loss, and the low tail."""
+    for blend in ("forest", "forest, linear", "forest, boosting, linear"):
+        for many in (False, True):
+            rows = [
+                row
+                for row in rows_of("members")
+                if row["blend"] == blend and (int(row["classes"]) > 2) == many
+            ]
+            gaps = 1e4 * np.array([float(row["minus_forest"]) for row in rows])
+            n, p, rate = (
+                np.array([float(row[f"low_{name}"]) for row in rows if int(row["low_n"])])
+                for name in ("n", "p", "rate")
+            )
+            off = np.abs([float(row["mean_minus_rate"]) for row in rows]).mean()
+            cells = [
+                with_error(gaps),
+                f"{gaps.max():+.0f}",
+                f"{(n @ rate) / (n @ p):.2f}",
+                short(off),
+            ]
+            yield f"| {blend} | {'more' if many else 'two'} | {len(rows)} | {' | '.join(cells)} |"
+
+
 def share_losses(column):
     """Return the share of each column, and one row (5,) for each draw of `shares`."""
     losses = {}
@@ -376,10 +400,14 @@ SPEED = [
      "`predict_proba` of one row", "the forest's own"),
     (FOREST_ROWS, "ONNX Runtime", "20,000 rows through 300 trees", "ONNX Runtime"),
     (FOREST_ROWS, "treelite", "20,000 rows through 300 trees", "treelite"),
-    ("Venn–Abers, 10⁶ calibration and 10⁶ new scores, bounds: uniform", "IsotonicRegression",
-     "bounds of 10⁶ scores from 10⁶ others", "`IsotonicRegression`, fit and predict"),
-    ("Venn–Abers, 10⁵ and 10⁵ scores: uniform", "venn-abers fit",
-     "bounds of 10⁵ scores from 10⁵ others", "venn-abers, the same"),
+    ("VennAbers(), 1,000,000 calibration and 1,000,000 new scores", "IsotonicRegression",
+     "`VennAbers()`, bounds of 10⁶ scores from 10⁶ others",
+     "`IsotonicRegression`, fit and predict"),
+    ("VennAbers(), 100,000 calibration and 100,000 new scores", "IsotonicRegression",
+     "`VennAbers()`, bounds of 10⁵ scores from 10⁵ others",
+     "`IsotonicRegression`, fit and predict"),
+    ("VennAbers(), 10⁵ and 10⁵ scores: uniform", "venn-abers fit",
+     "`VennAbers()`, bounds of 10⁵ scores from 10⁵ others", "venn-abers, the same"),
     ("import vennforest", "import", "`import vennforest`", "`import sklearn.ensemble, pandas`"),
 ]  # fmt: skip
 
@@ -411,7 +439,7 @@ def trees(n):
 TABLES = {
     "docs/measured.md": [
         map_table("first"), map_table("keel"), package_table(), forest_table(),
-        blend_table(), leaf_table(), share_table(), fit_blend_table(),
+        blend_table(), leaf_table(), share_table(), member_table(), fit_blend_table(),
         bounds_table(),
         interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
         speed_table(), dependence_table(), means_table(), grid_table(),

@@ -27,7 +27,8 @@ PACKAGES = {"boosters.md": ("lightgbm", "xgboost", "catboost", "fastapi")}
 SMALLER = [
     (r"(RandomForestClassifier\(\s*)\d+", r"\g<1>20"),
     (r"RandomForestClassifier\(\)", "RandomForestClassifier(20)"),
-    (r"HistGradientBoostingClassifier\(", "HistGradientBoostingClassifier(max_iter=5, "),
+    (r"HistGradientBoostingClassifier\((?!\n)", "HistGradientBoostingClassifier(max_iter=5, "),
+    (r"max_iter=90", "max_iter=5"),
 ]
 
 

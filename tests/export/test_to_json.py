@@ -173,3 +173,21 @@ def number_paths(part, path=()):
 def test_what_is_no_calibrator_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         from_json(text)
+
+
+def test_a_matrix_of_a_small_document_is_not_expanded_beyond_its_classes():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 90)
+    document = json.loads(to_json(MatrixScaling().fit(p, p.argmax(axis=1))))
+
+    def arrays(part):
+        if isinstance(part, dict) and "dtype" in part:
+            return [part]
+        nested = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        return [array for value in nested for array in arrays(value)]
+
+    array = arrays(document["calibrator"])[0]
+    array.clear()
+    array.update(dtype="float64", shape=[3000, 3000], diagonal=[0] * 3000)
+    with pytest.raises(InputError, match="diagonals must be those of few classes"):
+        from_json(json.dumps(document))

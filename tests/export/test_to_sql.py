@@ -108,17 +108,26 @@ def test_more_classes_than_a_query_is_planned_for_are_refused():
 
 
 @pytest.mark.parametrize("name", ["p", "P", "p0", "Low95"])
-def test_a_score_is_not_named_like_an_added_column(name):
-    model = VennAbers().fit(*draw())
-    with pytest.raises(InputError, match="score must name columns apart from the added ones"):
-        to_sql(model, score=name, confidence=True)
+def test_a_score_may_have_the_name_of_an_added_column(name):
+    duckdb = pytest.importorskip("duckdb")
+    model, rows = VennAbers("log").fit(*draw()), np.linspace(0, 1, 9)
+    query = to_sql(model, score=name, table="scores", confidence=True)
+    with duckdb.connect() as connection:
+        connection.execute(f'CREATE TABLE scores ("{name}" DOUBLE)')
+        connection.executemany("INSERT INTO scores VALUES (?)", [[x] for x in rows.tolist()])
+        columns = connection.sql(query).fetchnumpy()
+    assert set(columns) == {
+        name,
+        *(f"{key}_calibrated" for key in ("p", "p0", "p1", "low95", "high95")),
+    }
+    order = np.argsort(columns[name])
+    np.testing.assert_allclose(columns["p_calibrated"][order], model.predict_proba(rows)[:, 1])
 
 
 def test_added_columns_of_classes_differ_without_regard_to_case():
     scores = np.eye(3)[[0, 1, 2] * 4]
     model = VennAbers().fit(scores, ["a", "b", "c"] * 4)
-    with pytest.raises(InputError, match=r"apart from the added ones.* got 'P_B'"):
-        to_sql(model, score={"a": "x", "b": "P_B", "c": "z"})
+    assert "p_b_calibrated" in to_sql(model, score={"a": "x", "b": "P_B", "c": "z"})
     with pytest.raises(InputError, match="score must name each column once"):
         to_sql(model, score={"a": "x", "b": "x", "c": "z"})
     model = VennAbers().fit(scores, ["A", "a", "c"] * 4)

@@ -1,5 +1,6 @@
 """A forest of several kinds of trees: what its seeds promise, and all that forests can."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -38,6 +39,13 @@ def test_with_one_kind_it_is_the_random_forest():
     mixed = MixedForestClassifier(20, splitter="best", random_state=7, **one).fit(X, Y)
     plain = RandomForestClassifier(20, random_state=7, **one).fit(X, Y)
     np.testing.assert_array_equal(mixed.predict_proba(X), plain.predict_proba(X))
+
+
+@pytest.mark.parametrize("value", ["balanced", "balanced_subsample"])
+def test_balanced_weights_give_no_warning_of_warm_start(value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MixedForestClassifier(8, class_weight=value, random_state=0).fit(X, Y)
 
 
 def test_every_tree_is_one_of_its_kind_grown_on_its_bag():

@@ -37,12 +37,13 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, TargetEncoder
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from vennforest import CalibratedClassifier, VennAbers
+from vennforest import CalibratedClassifier, TemperatureScaling, VennAbers
 from vennforest.calibrators import BetaCalibration
+from vennforest.report import check
 
 DRAWN_BY_WEIGHT = Version(sklearn.__version__) >= Version("1.9")
 """Whether forests draw bootstrap rows by their weight."""
@@ -66,6 +67,17 @@ class Hazard:
 def coin(rng, n=200, d=5, share=0.5):
     """Draw rows that tell nothing of their labels."""
     return rng.normal(size=(n, d)), (rng.random(n) < share).astype(int)
+
+
+def scored(rng, change=lambda p: p):
+    """Draw scores made of probabilities, and labels."""
+    p = rng.uniform(0.02, 0.98, 400)
+    return change(p), (rng.random(400) < p).astype(int)
+
+
+def of_three(rng, change):
+    p = rng.dirichlet(np.ones(3), 400)
+    return change(p), (p.cumsum(axis=1) < rng.random(400)[:, None]).sum(axis=1).clip(max=2)
 
 
 def rare(rng):
@@ -205,11 +217,14 @@ class Other(ClassifierMixin, BaseEstimator):
         return tables.get(self.kind, p)
 
 
-def at_predict(change):
+bayes = GaussianNB()
+
+
+def at_predict(change, model=None):
     def run(rng):
         X, y = coin(rng)
         table = pd.DataFrame(X, columns=list("abcde"))
-        return fit(forest(), table, y).predict_proba(change(table))
+        return fit(forest() if model is None else model, table, y).predict_proba(change(table))
 
     return run
 
@@ -412,13 +427,16 @@ REFUSED = [
         {kind: fitting(Other(kind)) for kind in ("column", "three", "fewer", "missing")},
     ),
     Hazard(
-        "other columns at predict than at fit",
-        "feature names|infinity|features",
+        "other columns at predict than at fit, of a model that reads names or positions",
+        "columns of training|infinity|features",
         {
             "order": at_predict(lambda X: X[X.columns[::-1]]),
             "more": at_predict(lambda X: X.assign(f=1.0)),
             "fewer": at_predict(lambda X: X[list("abcd")]),
             "infinite": at_predict(lambda X: X.assign(a=np.inf)),
+            "positions": at_predict(
+                lambda X: X[X.columns[::-1]], make_pipeline(FunctionTransformer(np.asarray), bayes)
+            ),
         },
         at_predict(lambda X: X),
     ),
@@ -507,11 +525,47 @@ WARNED = [
     ),
     Hazard(
         "sample_weight divided by its sum",
-        "Divide the weights by their mean",
+        "too few to calibrate on",
         {
             name: fitting(model, sample_weight=np.linspace(0.5, 1.5, 200) / 200)
             for name, model in {"out of bag": forest(), "folds": GaussianNB()}.items()
         },
+    ),
+    Hazard(
+        "sample_weight of a survey, which sums to more than there are rows",
+        "intervals are too narrow",
+        {
+            "out of bag": fitting(forest(), sample_weight=np.linspace(100.5, 900, 200)),
+            "calibrator": lambda rng: VennAbers().fit(
+                *scored(rng), sample_weight=np.linspace(100.5, 900, 400)
+            ),
+        },
+        lambda rng: VennAbers().fit(*scored(rng), sample_weight=np.arange(400) % 7 + 1),
+    ),
+    Hazard(
+        "columns of scores that are of other classes, or that are lower where a class is likely",
+        "rank other classes|rank their classes backwards|which the map cannot follow",
+        {
+            "order": lambda rng: VennAbers().fit(*of_three(rng, lambda p: p[:, [1, 2, 0]])),
+            "decimal odds": lambda rng: VennAbers().fit(*of_three(rng, lambda p: 1 / p)),
+            "two classes": lambda rng: VennAbers().fit(*scored(rng, lambda p: 1 - p)),
+        },
+        lambda rng: VennAbers().fit(*of_three(rng, lambda p: p)),
+    ),
+    Hazard(
+        "probabilities of the predicted label for those of the second class",
+        "probabilities of the predicted label",
+        {
+            "calibrator": lambda rng: VennAbers().fit(*scored(rng, lambda p: np.maximum(p, 1 - p))),
+            "check": lambda rng: check(*scored(rng, lambda p: np.maximum(p, 1 - p))[::-1]),
+        },
+        lambda rng: VennAbers().fit(*scored(rng, lambda p: p)),
+    ),
+    Hazard(
+        "logarithms of one probability for temperature scaling",
+        "no score is above 0",
+        {"calibrator": lambda rng: TemperatureScaling().fit(*scored(rng, np.log))},
+        lambda rng: TemperatureScaling().fit(*scored(rng, lambda p: np.log(p) - np.log1p(-p))),
     ),
     Hazard(
         "sample_weight for a model that takes none",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import t as student
 
 from vennforest.metrics import auc_difference, auc_interval, calibration_distances
 
@@ -37,13 +38,14 @@ def test_distances_are_those_of_a_regression_on_restricted_cubic_splines():
     values = [getattr(found, name).value for name in ("ici", "e50", "e90", "emax")]
     assert_allclose(values, expected, rtol=0.01)
     assert found.ici.low < found.ici.value < found.ici.high
+    assert found.by_chance["ici"] < found.ici.low
 
 
 def test_groups_widen_the_intervals_and_separated_labels_have_none():
-    y, p, _ = draw(400, 4, 0.5)
+    y, p, _ = draw(400, 4, 0.3)
     rows = np.repeat(np.arange(400), 5)
-    alone = calibration_distances(y[rows], p[rows], n_draws=100)
-    grouped = calibration_distances(y[rows], p[rows], groups=rows, n_draws=100)
+    alone = calibration_distances(y[rows], p[rows])
+    grouped = calibration_distances(y[rows], p[rows], groups=rows)
     assert grouped.ici.value == alone.ici.value
     assert grouped.ici.high - grouped.ici.low > 1.5 * (alone.ici.high - alone.ici.low)
     assert np.isnan(calibration_distances(p > 0.3, p).ici.value)
@@ -61,11 +63,12 @@ def test_the_difference_of_areas_is_delongs():
     (a1, b1), (a2, b2) = placements(p), placements(q)
     variance = (a1 - a2).var(ddof=1) / y.sum() + (b1 - b2).var(ddof=1) / (~y).sum()
     found = auc_difference(y, p, q)
-    assert_allclose(found.difference, a1.mean() - a2.mean())
-    assert_allclose(found.high - found.low, 2 * 1.959963984540054 * variance**0.5)
-    assert_allclose(found.difference, auc_interval(y, p).auc - auc_interval(y, q).auc)
+    assert_allclose(found.value, a1.mean() - a2.mean())
+    quantile = student.ppf(0.975, min(y.sum(), (~y).sum()) - 1)
+    assert_allclose(found.high - found.low, 2 * quantile * variance**0.5)
+    assert_allclose(found.value, auc_interval(y, p).value - auc_interval(y, q).value)
     same = auc_difference(y, p, p)
-    assert same.difference == same.low == same.high == 0 and same.pvalue == 1
+    assert same.value == same.low == same.high == 0 and same.pvalue == 1
     twice = np.repeat(np.arange(120), 2)
     grouped = auc_difference(y[twice], p[twice], q[twice], groups=twice)
     assert grouped.high - grouped.low == pytest.approx(found.high - found.low, rel=0.02)

@@ -80,20 +80,3 @@ def test_reliability_curve_names_its_event():
     assert metrics.reliability_curve(["a", "c"], p, classes=list("abc")).event == "predicted label"
     assert metrics.reliability_curve(["a", "c"], p, classes=list("abc"), pos_label="b").event == "b"
     assert metrics.reliability_curve(["a", "c"], [0.1, 0.2]).event == "c"
-
-
-def test_reliability_curve_takes_weights_as_repeated_observations():
-    rng = np.random.default_rng(6)
-    p, w = rng.random(50), rng.integers(0, 4, 50)
-    y = rng.random(50) < p
-    rows = np.repeat(np.arange(50), w)
-    names = ["bin_weight", "bin_share", "bin_low", "bin_high", "corp_share", "smooth_share"]
-    for band, groups in (("smooth", None), ("smooth", np.arange(50) // 4), ("confidence", None)):
-        of_rows = None if groups is None else groups[rows]
-        a = metrics.reliability_curve(y, p, sample_weight=w, band=band, groups=groups)
-        b = metrics.reliability_curve(y[rows], p[rows], band=band, groups=of_rows)
-        for name in [*names, "band_low", "band_high", "positives", "negatives"]:
-            close(getattr(a, name), getattr(b, name))
-        for name in ("observed_expected", "intercept", "slope"):
-            first, second = (vars(getattr(curve.line, name)) for curve in (a, b))
-            close(list(first.values()), list(second.values()))

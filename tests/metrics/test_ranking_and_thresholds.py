@@ -5,13 +5,19 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.special import expit
+from scipy.stats import binomtest, norm
 from scipy.stats import t as student
 
 from oracles import ranking as slow
 from vennforest import Multiprobability
-from vennforest.metrics import auc_interval, calibration_line, decision_curve, threshold_table
+from vennforest.metrics import (
+    Estimates,
+    auc_interval,
+    calibration_line,
+    decision_curve,
+    threshold_table,
+)
 
 
 def problems(n_cases, seed, n=24):
@@ -31,24 +37,18 @@ def problems(n_cases, seed, n=24):
         yield outcome, p, rng
 
 
-def logit_ends(auc, variance, quantile):
-    half = quantile * np.sqrt(variance) / (auc * (1 - auc))
-    return expit(logit(auc) - half), expit(logit(auc) + half)
-
-
 def test_area_and_its_variance_are_delongs():
     for outcome, p, _ in problems(100, 1):
         found = auc_interval(outcome, p)
-        assert found.auc == pytest.approx(float(slow.auc(outcome, p)), abs=1e-12)
-        assert 0 <= found.low <= found.auc <= found.high <= 1
-        if min(outcome.sum(), (1 - outcome).sum()) < 2 or not 0 < found.auc < 1:
+        assert found.value == pytest.approx(float(slow.auc(outcome, p)), abs=1e-12)
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        if min(outcome.sum(), (1 - outcome).sum()) < 2 or not 0 < found.value < 1:
             continue
         variance = slow.delong_variance(outcome, p)
         if variance < 1e-15:
             continue
-        n = min(outcome.sum(), (1 - outcome).sum())
-        ends = logit_ends(found.auc, variance, student.ppf(0.975, n - 1))
-        assert (found.low, found.high) == pytest.approx(ends, abs=1e-9)
+        error = np.sqrt(variance) / (found.value * (1 - found.value))
+        assert found.standard_error == pytest.approx(error)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -65,21 +65,19 @@ def test_the_interval_of_many_classes_is_that_of_the_infinitesimal_jackknife(gro
         if k == 2 and not grouped:
             continue  # DeLong's correction is another: above
         found = auc_interval(codes, p, groups=groups if grouped else None, classes=range(k))
-        assert found.auc == pytest.approx(slow.weighted_auc_of(codes, p, np.ones(18)), abs=1e-12)
+        assert found.value == pytest.approx(slow.weighted_auc_of(codes, p, np.ones(18)), abs=1e-12)
         moves = slow.jackknife_moves(codes, p)
         sums = [moves[groups == g].sum() for g in np.unique(groups)]
         variance = np.square(sums).sum() / 18**2 * len(sums) / (len(sums) - 1)
-        in_class = codes == (1 if k == 2 else np.bincount(codes).argmax())
-        n = min(len(set(groups[in_class])), len(set(groups[~in_class])))
-        ends = logit_ends(found.auc, variance, student.ppf(0.975, n - 1))
-        assert found.low == pytest.approx(ends[0], abs=1e-6)
+        error = np.sqrt(variance) / (found.value * (1 - found.value))
+        assert found.standard_error == pytest.approx(error, rel=1e-5)
 
 
 def test_perfect_ranking_still_has_an_interval():
     for n in (4, 20, 200):
         outcome = np.arange(n) % 2
         found = auc_interval(outcome, outcome * 1.0)
-        assert found.auc == 1 and found.high == 1 and 0.2 < found.low < 1
+        assert found.value == 1 and found.high == 1 and 0.2 < found.low < 1
         assert auc_interval(1 - outcome, outcome * 1.0).low == 0
     # Newcombe's score interval solves (θ − 1)² = z² V(θ).
     low, m = auc_interval([0, 1] * 10, [0.0, 1.0] * 10).low, 10
@@ -87,7 +85,7 @@ def test_perfect_ranking_still_has_an_interval():
     assert (1 - low) ** 2 == pytest.approx(1.959963984540054**2 * v, rel=1e-6)
     # One class alone has no area; one row of a class has a wide interval.
     one = auc_interval([1, *[0] * 50], np.linspace(1, 0, 51))
-    assert one.auc == 1 and one.low < 0.6
+    assert one.value == 1 and one.low < 0.6
     # Repeating every row tells nothing new, once it is said which rows belong together.
     y, p = np.array([0, 1, 0, 1, 1, 0, 0, 1]), np.array([0.1, 0.4, 0.5, 0.9, 0.7, 0.2, 0.6, 0.3])
     alone = auc_interval(y, p, groups=np.arange(8))
@@ -96,8 +94,8 @@ def test_perfect_ranking_still_has_an_interval():
     assert auc_interval(np.tile(y, 3), np.tile(p, 3)).low > alone.low
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isnan(auc_interval([1, 1], [0.2, 0.3], classes=[0, 1]).auc)
-        assert np.isnan(auc_interval([1, 1], [[0.2, 0.8, 0]] * 2, classes=[0, 1, 2]).auc)
+        assert np.isnan(auc_interval([1, 1], [0.2, 0.3], classes=[0, 1]).value)
+        assert np.isnan(auc_interval([1, 1], [[0.2, 0.8, 0]] * 2, classes=[0, 1, 2]).value)
     for bad in ({"level": 1.0}, {"groups": [1, 2]}):
         with pytest.raises(ValueError, match="must"):
             auc_interval(y, p, **bad)
@@ -167,32 +165,47 @@ def test_intercept_and_slope_maximise_the_likelihood():
         error = np.sqrt(np.linalg.inv((design * (mean * (1 - mean))[:, None]).T @ design)[1, 1])
         assert line.slope.high - line.slope.value == pytest.approx(1.95996 * error, rel=1e-2)
         ratio = outcome.sum() / p.sum()
-        spread = np.exp(1.959963984540054 * np.sqrt((1 - outcome.mean()) / outcome.sum()))
         assert line.observed_expected.value == pytest.approx(ratio)
+        n_events = min(outcome.sum(), n - outcome.sum())
+        if n_events < 10:  # exact
+            ends = binomtest(int(outcome.sum()), n).proportion_ci(0.95, "exact")
+            assert line.observed_expected.high == pytest.approx(ends.high * n / p.sum())
+            continue
+        error = np.sqrt(((outcome - ratio * p) ** 2).sum() * n / (n - 1)) / outcome.sum()
+        spread = np.exp(student.ppf(0.975, n_events - 1) * error)
         assert line.observed_expected.high == pytest.approx(ratio * spread)
 
 
-def test_intervals_of_groups_have_the_variance_between_the_groups():
+def test_intervals_of_groups_are_those_of_leaving_one_out():
     rng = np.random.default_rng(9)
-    for n_groups in (2, 3, 5, 20):
-        p, groups = rng.random(60), np.arange(60) % n_groups
-        y = (rng.random(60) < p).astype(int)
+    for n_groups in (10, 20, 40):
+        odds, groups = rng.normal(size=400), np.arange(400) % n_groups
+        p, y = expit(odds), rng.random(400) < expit(0.3 + 0.8 * odds)
         line = calibration_line(y, p, groups=groups)
-        mean = expit(line.intercept.value + np.log(p / (1 - p)))
-        assert (y - mean).sum() == pytest.approx(0, abs=1e-9)
+        fits = {"slope": [], "intercept": []}
+        for g in range(n_groups):
+            part = calibration_line(y[groups != g], p[groups != g])
+            for name, values in fits.items():
+                values.append(getattr(part, name).value)
+        for name, values in fits.items():
+            estimate = getattr(line, name)
+            moves = np.array(values) - estimate.value
+            error = np.sqrt((moves**2).sum() * (n_groups - 1) / n_groups)
+            assert estimate.standard_error == pytest.approx(error, rel=0.04)
+            half = student.ppf(0.975, n_groups - 1) * estimate.standard_error
+            assert estimate.high - estimate.value == pytest.approx(half)
+        ratio = y.sum() / p.sum()
+        sums = np.bincount(groups, y - ratio * p)
+        error = np.sqrt((sums @ sums) * n_groups / (n_groups - 1)) / y.sum()
+        assert line.observed_expected.standard_error == pytest.approx(error)
 
-        def error(residual, n_groups=n_groups, groups=groups):
-            sums = [residual[groups == g].sum() for g in range(n_groups)]
-            return 1.959963984540054 * np.sqrt(np.dot(sums, sums) * n_groups / (n_groups - 1))
 
-        half = line.intercept.high - line.intercept.value
-        assert half == pytest.approx(error(y - mean) / (mean * (1 - mean)).sum(), rel=1e-6)
-        spread = line.observed_expected.high / line.observed_expected.value
-        independent = 1.959963984540054**2 * 60 * y.mean() * (1 - y.mean())
-        largest = independent * np.square(np.bincount(groups)).sum() / 60
-        share = (n_groups - 1) / n_groups
-        square = np.clip(error(y - y.mean()) ** 2 * share, independent, largest)
-        assert np.log(spread) == pytest.approx(np.sqrt(square) / y.sum(), rel=1e-9)
+def test_no_event_has_an_exact_interval():
+    p = np.full(400, 0.06)
+    nobody = calibration_line(np.zeros(400, int), p, classes=[0, 1]).observed_expected
+    assert (nobody.value, nobody.low) == (0, 0)
+    assert nobody.high == pytest.approx((1 - 0.025 ** (1 / 400)) / 0.06)
+    assert nobody.pvalue == pytest.approx(2 * 0.94**400)
 
 
 def test_rows_of_probability_0_and_1_are_not_in_the_line():
@@ -226,7 +239,7 @@ def test_no_line_where_there_is_none():
     y, p = np.array([0, 1, 0, 1, 1, 0, 1, 0]), np.array([0.1, 0.4, 0.5, 0.9, 0.7, 0.2, 0.3, 0.6])
     once = calibration_line(y, p, groups=range(8))
     twice = calibration_line(np.tile(y, 2), np.tile(p, 2), groups=np.tile(np.arange(8), 2))
-    for name in ("slope", "intercept", "observed_expected"):
+    for name in ("slope", "intercept"):
         first, second = getattr(once, name), getattr(twice, name)
         assert (first.value, first.low) == pytest.approx((second.value, second.low), abs=1e-6)
 
@@ -260,15 +273,52 @@ def test_intervals_of_sensitivity_and_specificity_are_wilsons_of_the_effective_r
             assert (ends[0][i], ends[1][i]) == pytest.approx((low, high), rel=1e-6)
 
 
-def test_a_weighted_interval_is_that_of_repeated_rows():
+def test_a_weighted_interval_is_that_of_the_effective_rows():
     rng = np.random.default_rng(2)
-    p, weight = rng.random(60), rng.integers(0, 4, 60)
+    p, weight = rng.random(60), rng.random(60) * 300
     y = (rng.random(60) < p).astype(int)
-    again = np.repeat(np.arange(60), weight)
-    weighted = threshold_table(y, p, [0.5], sample_weight=weight, level=0.95).intervals
-    repeated = threshold_table(y[again], p[again], [0.5], level=0.95).intervals
-    for name, ends in weighted.items():
-        np.testing.assert_allclose(ends, repeated[name], atol=1e-12)
+    table = threshold_table(y, p, [0.5], sample_weight=weight, level=0.95)
+    part = weight[y == 1]
+    n, share = part.sum() ** 2 / (part @ part), table.sensitivity[0]
+    middle, z2 = (share + 1.9207 / n) / (1 + 3.8415 / n), 1.959963984540054**2
+    half = np.sqrt(z2) / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2))
+    low, high = (ends[0] for ends in table.intervals["sensitivity"])
+    assert (low, high) == pytest.approx((middle - half, middle + half), rel=1e-4)
+    weighted = auc_interval(y, p, sample_weight=rng.integers(1, 4, 60) * 1.0)
+    assert 0 < weighted.low < weighted.value < weighted.high < 1
+
+
+def test_gain_is_over_the_better_of_flagging_everybody_and_nobody():
+    rng = np.random.default_rng(8)
+    p = rng.random(300) * 0.6
+    y = (rng.random(300) < p).astype(int)
+    at = np.array([0.05, 0.2, 0.4, 0.55])
+    curve = decision_curve(y, p, at)
+    none, everyone = (decision_curve(y, p, at, versus=np.full(300, v)) for v in (0, 1))
+    np.testing.assert_allclose(curve.net_benefit_low, none.difference_low)
+    for end in ("", "_low", "_high"):
+        pair = [vars(c)[f"difference{end}"] for c in (none, everyone)]
+        np.testing.assert_allclose(vars(curve)[f"gain{end}"], np.minimum(*pair))
+
+
+def test_rows_lost_before_the_horizon_weigh_in_those_who_were_followed():
+    rng = np.random.default_rng(5)
+    n, horizon = 6000, 2.0
+    risk = rng.uniform(0.5, 2, n)
+    time, lost = rng.exponential(1 / (0.15 * risk)), rng.uniform(0, 4, n)
+    p, y = 1 - np.exp(-0.15 * risk * horizon), time <= lost
+    seen = np.minimum(time, lost)
+    matured = Estimates(y, p, follow_up=(seen, horizon)).observed_expected()
+    assert matured.low < 1 < matured.high
+    known = (y & (time <= horizon)) | (seen >= horizon)
+    naive = calibration_line((y & (time <= horizon))[known], p[known]).observed_expected
+    assert naive.low > 1
+    everyone = Estimates(time <= horizon, p).observed_expected()
+    assert matured.value == pytest.approx(everyone.value, abs=0.08)
+    full = Estimates(y, p, follow_up=(np.full(n, 9.0), 9.0)).observed_expected()
+    assert full.value == pytest.approx(y.sum() / p.sum())
+    with pytest.raises(ValueError, match="follow_up must have a time"):
+        Estimates(y, p, follow_up=(seen[1:], horizon))
 
 
 def test_a_share_of_no_row_has_no_interval():

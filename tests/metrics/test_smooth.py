@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from scipy.stats import t as student
 
 from vennforest import metrics
 from vennforest.metrics.smooth import spline_features
@@ -50,16 +51,23 @@ def slow_curve(y, p, at, groups=None):
     beta = minimize(minus_likelihood, np.zeros(x.shape[1]), jac=gradient, method="BFGS",
                     options={"gtol": 1e-9, "maxiter": 10_000}).x  # fmt: skip
     q = expit(x @ beta)
-    variance = np.linalg.inv((x * (q * (1 - q))[:, None]).T @ x)
+    variance, quantile = np.linalg.inv((x * (q * (1 - q))[:, None]).T @ x), 1.959963984540054
     if groups is not None:
         groups = groups[inside]
         sums = np.array(
             [((y - q)[:, None] * x)[groups == g].sum(axis=0) for g in np.unique(groups)]
         )
-        variance = variance @ sums.T @ sums @ variance * len(sums) / (len(sums) - 1)
+        total, moves = np.linalg.inv(variance), []
+        for g, score in zip(np.unique(groups), sums, strict=True):
+            part = groups == g
+            inside_g = (x[part] * (q * (1 - q))[part, None]).T @ x[part]
+            moves.append(np.linalg.solve(total - inside_g, score))
+        m = len(moves)
+        variance = np.transpose(moves) @ moves * (m - 1) / m
+        quantile = student.ppf(0.975, m - 1)
     line = np.column_stack([np.ones(len(at)), logit(at)])
     new = slow_features(logit(at), knots) if knots else line
-    return expit(new @ beta), 1.959963984540054 * np.sqrt(np.diag(new @ variance @ new.T))
+    return expit(new @ beta), quantile * np.sqrt(np.diag(new @ variance @ new.T))
 
 
 def test_the_spline_is_harrells():

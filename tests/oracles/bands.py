@@ -36,7 +36,10 @@ def band_at(groups, x, level):
 
 
 def difference_of_net_benefit(y, p, q, threshold, groups, level):
-    """Difference, and half the width of its interval: half a row more of each kind of gain."""
+    """Difference, and half the width of its interval.
+
+    Half a row more of each kind of gain, times the design effect of groups, at least 1.
+    """
     odds = threshold / (1 - threshold)
     gains = [
         ((a >= threshold) - float(b >= threshold)) * (1 if label else -odds)
@@ -45,8 +48,10 @@ def difference_of_net_benefit(y, p, q, threshold, groups, level):
     mean = sum(gains) / len(gains)
     labels = sorted(set(groups))
     sums = [sum(g - mean for g, h in zip(gains, groups, strict=True) if h == k) for k in labels]
-    rows = len(gains) / len(labels)
-    kinds = [1, -1, odds, -odds]
-    total = sum(s**2 for s in sums) * len(labels) / (len(labels) - 1)
-    total += sum((rows * kind) ** 2 / 2 for kind in kinds)
+    independent = sum((g - mean) ** 2 for g in gains)
+    clustered = sum(s**2 for s in sums) * len(labels) / (len(labels) - 1)
+    effect = 1.0
+    if not isinstance(groups, range) and independent > 1e-12:
+        effect = max(1.0, clustered / independent)
+    total = effect * (independent + sum(kind**2 / 2 for kind in [1, -1, odds, -odds]))
     return mean, stdtrit(len(labels) - 1, (1 + level) / 2) * np.sqrt(total) / len(gains)

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from vennforest._messages import InputError  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
 from vennforest.persistence.archive import FORMAT_VERSION  # noqa: E402
 from vennforest.persistence.forests import pack_forest  # noqa: E402
+from vennforest.persistence.parts import is_trusted  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = X[::5], Y[::5]
@@ -161,7 +163,7 @@ def test_flipped_and_missing_bytes_are_seen_or_harmless(path):
 
 
 def test_an_archive_that_unpacks_to_gigabytes_is_not_read(path, tmp_path, monkeypatch):
-    monkeypatch.setattr("vennforest.persistence.archive.MAX_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr("vennforest._files.MAX_UNPACKED_BYTES", 1 << 20)
     zeros = bytes(1 << 24)
     rewritten(path, lambda schema, header, parts: parts.update(bomb=zeros))
     with pytest.raises(InputError, match="would unpack to"):
@@ -194,6 +196,43 @@ def test_arrays_that_are_no_forest_are_refused(forest, name, change):
     packed = pack_forest(forest)
     with pytest.raises(ValueError):
         replace(packed, **{name: change(getattr(packed, name))}).forest()
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda tree: vars(tree).update(n_classes_=7),
+        lambda tree: vars(tree).update(n_outputs_=2),
+        lambda tree: vars(tree).pop("max_depth"),
+        lambda tree: vars(tree).update(criterion="none"),
+    ],
+    ids=["n_classes_", "n_outputs_", "no max_depth", "criterion"],
+)
+def test_trees_that_could_not_predict_are_refused(forest, forge):
+    packed = pack_forest(forest)
+    forge(packed.bare_trees[0])
+    with pytest.raises((ValueError, AttributeError)):
+        packed.forest()
+
+
+@pytest.mark.parametrize("name", ["numpy", "warnings", "check_cv", "train_test_split", "numbers"])
+def test_of_the_splitters_module_splitters_alone_are_read(name):
+    assert not is_trusted(f"sklearn.model_selection._split.{name}")
+    for splitter in ("KFold", "GroupShuffleSplit", "RepeatedStratifiedKFold", "PredefinedSplit"):
+        assert is_trusted(f"sklearn.model_selection._split.{splitter}")
+
+
+def test_loading_imports_neither_torch_nor_dask(path):
+    code = (
+        "import sys, types\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        assert name not in ('torch', 'dask'), name\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "import vennforest; vennforest.load(sys.argv[1])\n"
+        "assert sys.modules.get('torch', 0) == 0 and sys.modules.get('dask', 0) == 0"
+    )
+    subprocess.run([sys.executable, "-c", code, path], check=True)
 
 
 @pytest.mark.parametrize("make", [VennAbers, Venn, IsotonicCalibration, PlattScaling])

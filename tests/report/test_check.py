@@ -46,7 +46,7 @@ def test_the_positive_class_is_the_rarer_one_unless_named():
     turned = np.where(y == "yes", "a rare one", "common")
     evaluation = check(turned, 1 - p)  # the column is of the second class, "common"
     assert evaluation.predictions.label == "a rare one"
-    assert evaluation.findings.auc.auc > 0.6
+    assert evaluation.findings.auc.value > 0.6
     named = check(turned, p, positive="a rare one")
     assert named.predictions.label == "a rare one"
     assert named.findings.best.brier == evaluation.findings.best.brier
@@ -99,7 +99,7 @@ def test_a_model_judged_on_its_own_rows_says_so(model):
     for rows in (np.arange(300), order):
         evaluation = check(y[rows], model, X=X.iloc[rows])
         assert evaluation.verdict.action == "check" and "trained on these" in str(evaluation)
-        assert not evaluation.sections
+        assert list(evaluation.sections) == ["predictors"]
     assert not check(labels, model, X=new).findings.origin.trained_on_rows
 
 
@@ -131,3 +131,44 @@ def test_each_class_has_recall_precision_and_mean_probability():
     np.testing.assert_allclose(frame["precision"], precision_score(y, predicted, average=None))
     np.testing.assert_allclose(frame["mean"], p.mean(axis=0))
     np.testing.assert_allclose(frame["share"], [(y == c).mean() for c in "abc"])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_values_with_weights_are_those_of_repeated_rows(k):
+    rng = np.random.default_rng(3)
+    p, weight = rng.dirichlet(np.ones(k), 600), rng.integers(0, 3, 600)
+    y = (p.cumsum(1)[:, :-1] < rng.random((600, 1))).sum(1)
+    rows = np.repeat(np.arange(600), weight)
+    by = {"part": np.arange(600) % 3}
+    weighted = check(y, p, sample_weight=weight, by=by)
+    repeated = check(y[rows], p[rows], by={"part": by["part"][rows]})
+    names = ["log_loss", "brier", "auc", "accuracy", "calibration_error", "expected", "observed"]
+    names += ["observed_expected", "slope"] * (k == 2)
+    for name in names:
+        values = weighted.methods[name], repeated.methods[name]
+        np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12, err_msg=name)
+    for frame in ("levels", "classes", "subgroups", "thresholds")[: 4 if k == 2 else 3]:
+        first, second = getattr(weighted, frame), getattr(repeated, frame)
+        for name in {"expected", "observed", "share", "mean", "recall", "flagged"} & {*first}:
+            np.testing.assert_allclose(first[name], second[name], rtol=1e-9, err_msg=name)
+    low, high = (weighted.methods.iloc[0][f"log_loss_{end}"] for end in ("low", "high"))
+    alone = [repeated.methods.iloc[0][f"log_loss_{end}"] for end in ("low", "high")]
+    assert high - low > alone[1] - alone[0]  # of fewer observations
+    assert "have weight 0" in str(weighted.notes)
+    with pytest.raises(ValueError, match="site must be used without weights"):
+        check(y, p, sample_weight=weight, site=by["part"])
+
+
+def test_rows_lost_before_the_horizon_do_not_make_right_probabilities_wrong():
+    rng = np.random.default_rng(0)
+    risk, horizon = rng.uniform(0.5, 2, 4000), 2.0
+    event, lost = rng.exponential(1 / (0.15 * risk)), rng.uniform(0, 4, 4000)
+    p, time = 1 - np.exp(-0.15 * risk * horizon), np.minimum(event, lost)
+    y = (event <= lost).astype(int)
+    evaluation = check(y, p, follow_up=(time, horizon), positive=1)
+    row = evaluation.methods.iloc[0]
+    assert row["observed_expected_low"] < 1 < row["observed_expected_high"]
+    assert "lost before the horizon" in str(evaluation.notes)
+    known = (time >= horizon) | ((y == 1) & (time <= horizon))
+    naive = check((y & (time <= horizon))[known], p[known], positive=1)
+    assert naive.methods.iloc[0]["observed_expected_low"] > 1

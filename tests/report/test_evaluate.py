@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from support.report_data import nasty_table, table_of
 from vennforest import CalibratedClassifier, Multiprobability
 from vennforest.metrics import calibration_distances
-from vennforest.report import check, comparison, evaluate
+from vennforest.report import check, evaluate
 from vennforest.report.estimators import ESTIMATORS
 from vennforest.report.measures import MethodEstimates
 from vennforest.report.training import _predicted, notes_of_folds, pool_folds
@@ -170,7 +170,7 @@ def test_every_named_estimator(name):
         evaluation = evaluate(X, y, estimator=name, **QUICK)
         evaluation.model.fit(X, y).predict_proba(X)
     assert evaluation.methods.loc["none", "name"].startswith("Raw ")
-    assert evaluation.findings.auc.auc >= 0.5
+    assert evaluation.findings.auc.value >= 0.5
 
 
 def test_an_estimator_of_ones_own():
@@ -192,7 +192,7 @@ def test_groups_are_never_on_both_sides():
     options = {"n_folds": 4, "n_trees": 20, "methods": ["venn-abers"]}
     loose, grouped = evaluate(X, label, **options), evaluate(X, label, groups=groups, **options)
     auc = grouped.findings.auc
-    assert loose.findings.auc.auc > 0.9 and not auc.above_chance
+    assert loose.findings.auc.value > 0.9 and not auc.low > 0.5
     fold = grouped.predictions.fold
     for i in range(4):
         assert not set(groups[fold == i]) & set(groups[fold != i])
@@ -253,7 +253,7 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     options = {"n_folds": 2, "n_trees": 10, "methods": ["platt"]}
     verdict = evaluate(X, y, **options).verdict
     assert (verdict.action, verdict.column) == ("check", "repair") and "“repair”" in str(verdict)
-    assert not evaluate(X[["heat"]], y, **options).origin.suspects
+    assert not evaluate(X[["heat"]], y, **options).findings.origin.suspects
 
 
 def test_it_prints_a_few_lines(cancer):
@@ -279,7 +279,7 @@ def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
     assert evaluation.verdict.figures[3][1].startswith(f"{word} Brier score")
     assert (skills > 0) == (signal > 0)
     p = predictions.estimates[c.method].p[:, 1]
-    n_draws = comparison.N_DRAWS_OF_DISTANCES
-    distances = calibration_distances(predictions.codes, p, n_draws=n_draws)
+    distances = calibration_distances(predictions.codes, p)
     assert evaluation.methods.loc[c.method, "ici"] == pytest.approx(distances.ici.value)
-    assert evaluation.methods.loc[c.method, "emax_high"] == pytest.approx(distances.emax.high)
+    chance = evaluation.methods.loc[c.method, "emax_by_chance"]
+    assert chance == pytest.approx(distances.by_chance["emax"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from sklearn.metrics import log_loss, roc_auc_score
 
 from oracles.metrics import rows_of_auc, rows_of_slope
@@ -58,7 +59,8 @@ def test_the_baseline_is_the_best_constant():
     gap = -outcome * np.log(share / p) - (1 - outcome) * np.log((1 - share) / (1 - p))
     gain = evaluation.findings.gain
     assert gain.loss == "log loss" and gain.mean == pytest.approx(gap.mean())
-    assert gain.margin == pytest.approx(1.9679 * gap.std(ddof=1) / np.sqrt(300), rel=1e-3)
+    quantile = student.ppf(0.975, outcome.sum() - 1)  # of the rarer outcome
+    assert gain.margin == pytest.approx(quantile * gap.std(ddof=1) / np.sqrt(300), rel=1e-3)
     sure = check(y, np.where(np.arange(300) == 7, y != "yes", p))  # once quite sure, and wrong
     assert sure.findings.gain.loss == "Brier score" and sure.findings.best.impossible == 1
     for constant in np.linspace(0.01, 0.99, 50):

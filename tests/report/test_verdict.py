@@ -143,7 +143,7 @@ def test_columns_are_checked_first(advised, cancer):
         assert (checked.action, checked.column) == ("check", "code")
     has_groups = advised(origin={"suspects": {"code": "id"}}, groups=12)
     assert has_groups.action != "check"
-    blind = replace(cancer.findings.auc, auc=0.51, low=0.45, high=0.57)
+    blind = replace(cancer.findings.auc, value=0.51, low=0.45, high=0.57)
     assert advised(auc=blind).action == "stop"
 
 
@@ -153,7 +153,7 @@ def test_how_many_rows_would_show_a_ranking(advised, cancer):
     An effect of .1 at a half-width of .2 is seen in four studies of five at a half-width of .07,
     with eight times the rows.
     """
-    few = advised(auc=replace(cancer.findings.auc, auc=0.6, low=0.4, high=0.8))
+    few = advised(auc=replace(cancer.findings.auc, value=0.6, low=0.4, high=0.8))
     assert few.action == "collect" and "about 4,700 rows" in few.sentence
 
 

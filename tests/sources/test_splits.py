@@ -22,7 +22,7 @@ from oracles import formulas as oracle
 from support.cases import COMMON_METHODS, draw_rows, rounded, score
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators import METHODS
-from vennforest.classifier.prediction import calibration_probabilities
+from vennforest.classifier.training_rows import predict_examples
 from vennforest.sources import model_scores
 
 
@@ -264,7 +264,7 @@ def test_scores_of_a_source_in_one_column_or_two_are_the_same(method):
         for k in (False, True)
     )
     assert_array_equal(one.predict_proba(new), two.predict_proba(new))
-    expected, found = (calibration_probabilities(model._fitted) for model in (one, two))
+    expected, found = (predict_examples(model._fitted) for model in (one, two))
     assert_array_equal(expected, found)
 
 

@@ -63,6 +63,8 @@ def calls(folder):
     import numpy as np
     from sklearn.calibration import FrozenEstimator
     from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
     import vennforest as vf
     from vennforest import decisions, export, metrics, performance, persistence, plots, validation
@@ -76,6 +78,9 @@ def calls(folder):
     model = vf.CalibratedClassifier(FrozenEstimator(linear)).fit(X, y)
     forest = vf.CalibratedClassifier(
         vf.MixedForestClassifier(40, random_state=0), random_state=0
+    ).fit(X, y)
+    scaled = vf.CalibratedClassifier(
+        FrozenEstimator(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
     ).fit(X, y)
     calibrator = vf.PlattScaling().fit(p, y)
     bounds = model.predict_multiprobability(X)
@@ -184,7 +189,7 @@ def calls(folder):
         "to_sql in another dialect": lambda: export.to_sql(calibrator, dialect="postgres"),
         "to_onnx": lambda: export.to_onnx(calibrator),
         "to_onnx of a forest": lambda: export.to_onnx(forest),
-        "to_onnx of another classifier": lambda: export.to_onnx(model, X),
+        "to_onnx of another classifier": lambda: export.to_onnx(scaled, X),
         "report.check": evaluation,
         "report.evaluate": evaluate,
         "Evaluation.to_html": lambda: evaluation().to_html(folder / "page.html"),

@@ -59,8 +59,23 @@ def test_a_sheet_of_names_alone_is_a_table_without_rows(tmp_path):
         read_table(tmp_path / "t.xlsx")
 
 
+@pytest.mark.parametrize(("rows", "kinds"), [
+    (["0.126;1,234", "-2.5;950"], "fO"),  # a comma that separates thousands
+    (["0,126;1.234", "-2,5;950"], "fO"),  # a point that does
+    (["1,234;0.5", "0,950;2"], "fO"),  # one column each: a comma, and the point is text
+    (["1,234;7", "950;8"], "Oi"),
+    (["1,234;7", "0,950;8"], "fi"),
+    (["1,5;0,5", "0.5;2,5"], "Of"),  # both signs in one column
+    (["1.5;2.0", "NA;3.25"], "ff"),
+])  # fmt: skip
+def test_a_file_with_semicolons_has_one_decimal_sign(tmp_path, rows, kinds):
+    (tmp_path / "t.csv").write_text("\n".join(["a;b", *rows]))
+    frame = read_table(tmp_path / "t.csv")
+    assert "".join(kind.kind for kind in frame.dtypes) == kinds
+
+
 @pytest.mark.parametrize(("text", "decimal", "numbers"), [
-    ("a;b\n1,5;x\n2;y\n-3.25;x\n", None, [1.5, 2.0, -3.25]),
+    ("a;b\n1,5;x\n2;y\n-3,25;x\n", None, [1.5, 2.0, -3.25]),
     ("b,a\n1,5\n2,6\n", None, [5, 6]),
     ("a\tb\n1,5\tx\n2\ty\n", ",", [1.5, 2.0]),
     ('"a";"1,5,6"\n1,5;"x"\n', None, [1.5]),
@@ -105,7 +120,8 @@ def test_a_file_that_is_no_table_is_refused_in_one_sentence(tmp_path, name):
 
 @pytest.mark.parametrize(("text", "n_rows"), [
     ("a,b,c\n1,2,\n,,\nNA,NA,NA\n", 3), ('a,b,c\n1,2,""\n1,"2\n\n3",\n', 2),
-    ("a\n1\n\nNA\n", 2), ("a,b\r\n1,\r\n2,\r\n", 2), ("a, b\n1, \n", 1),
+    ("a\n1\n\nNA\n", 3), ("a\r\n\r\n1\r\n\r\n\r\n", 2), ("\n\na\n1\n\n\n", 1),
+    ("a,b\r\n1,\r\n2,\r\n", 2), ("a, b\n1, \n", 1),
     ("a,b\n" + "word " * 60_000 + ",1\nshort,\n", 2), ('a,b\n5" pipe,1\n', 1),
 ])  # fmt: skip
 def test_missing_cells_are_no_missing_rows(tmp_path, text, n_rows):

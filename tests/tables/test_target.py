@@ -13,7 +13,7 @@ def test_rows_without_a_label_are_left_out_and_counted():
     labelled = split_target(table, "y")
     assert labelled.y.tolist() == ["a", "b", "a"]
     assert labelled.X.index.tolist() == [0, 2, 3]
-    assert labelled.notes == ["2 of 5 rows have no 'y' and are left out."]
+    assert labelled.notes[0].startswith("2 of 5 rows have no 'y' and are left out. If")
 
 
 @pytest.mark.parametrize(("labels", "expected", "kinds"), [
@@ -55,3 +55,12 @@ def test_examples():
     assert load_example("iris")[1] == "species"
     with pytest.raises(InputError, match=r"example must be one of .*, got 'titanic'"):
         load_example("titanic")
+
+
+def test_labels_that_are_no_numbers_among_numbers_are_named():
+    table = pd.DataFrame({"x": np.arange(40), "y": [*"01" * 19, "?", "Total"]})
+    notes = split_target(table, "y", screened=False).notes
+    assert (
+        len(notes) == 1 and "'y' is '?', 'Total' in 2 rows and a number in the others" in notes[0]
+    )
+    assert not split_target(table.assign(y=[*"ab" * 19, "0", "1"]), "y", screened=False).notes

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier
-from vennforest.metrics import auc_interval, calibration_line
+from vennforest.metrics import Estimates, auc_interval, calibration_line
 from vennforest.report import evaluate, sections
 from vennforest.validation import internal_external
 from vennforest.validation.sites import SCALES, pool
@@ -33,18 +33,37 @@ def test_means_over_sites_are_those_of_a_random_effects_meta_analysis(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(2, 9))
     values, errors = rng.normal(0, rng.choice([0.0, 0.5]), k), rng.uniform(0.05, 0.4, k)
-    mean, half, half_of_new = pool(values, errors, 0.9)
+    mean, ends, range_of_new = pool(values, errors, 0.9)
     result = meta.combine_effects(values, errors**2, method_re="iterated", use_t=True)
     q = np.sum((values - mean) ** 2 / (errors**2 + result.tau2)) / (k - 1)
     variance = max(1.0, q) / np.sum(1 / (errors**2 + result.tau2))  # never below the ordinary one
     quantile = student.ppf(0.95, k - 1)
     assert mean == pytest.approx(result.mean_effect_re, abs=1e-5)
-    assert half == pytest.approx(quantile * variance**0.5, rel=1e-3)
-    assert half_of_new == pytest.approx(quantile * (variance + result.tau2) ** 0.5, rel=1e-3)
+    half = quantile * variance**0.5
+    assert ends == pytest.approx((mean - half, mean + half), abs=1e-3 * half)
+    # The range of another site: draws of the variance between sites, by halving for each.
+    draws = []
+    for target in rng.chisquare(k - 1, 2000):
+
+        def excess(between, target=target):
+            weight = 1 / (errors**2 + between)
+            middle = weight @ values / weight.sum()
+            return weight @ (values - middle) ** 2 - target, middle, 1 / weight.sum()
+
+        low, high = 0.0, 1e7
+        while excess(0.0)[0] > 0 and high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle)[0] > 0 else (low, middle)
+        between = low if excess(0.0)[0] > 0 else 0.0
+        draws.append(rng.normal(excess(between)[1], (excess(between)[2] + between) ** 0.5))
+    low, high = np.quantile(draws, (0.05, 0.95))
+    expected = min(low, ends[0]), max(high, ends[1])
+    assert range_of_new == pytest.approx(expected, abs=0.15 * (high - low))
 
 
 def test_means_of_fewer_than_two_sites_are_undefined():
-    assert np.isnan(pool(np.array([0.3]), np.array([0.1]), 0.95)).all()
+    mean, ends, range_of_new = pool(np.array([0.3]), np.array([0.1]), 0.95)
+    assert np.isnan([mean, *ends, *range_of_new]).all()
 
 
 def test_the_row_of_a_site_is_that_of_its_rows_alone():
@@ -59,23 +78,28 @@ def test_the_row_of_a_site_is_that_of_its_rows_alone():
         assert row["n"] == rows.sum() and row["events"] == y[rows].sum()
         for measure in ("observed_expected", "slope"):
             ends = [row[measure + end] for end in ("", "_low", "_high")]
-            assert ends == pytest.approx([*vars(getattr(line, measure)).values()])
+            assert ends == pytest.approx([*vars(getattr(line, measure)).values()][:3])
         ends = [row["auc" + end] for end in ("", "_low", "_high")]
-        assert ends == pytest.approx([area.auc, area.low, area.high])
+        assert ends == pytest.approx([area.value, area.low, area.high])
 
 
 def test_the_lines_over_sites_are_the_mean_of_their_rows_and_the_range_of_another():
     X, y, site = table_of_sites()
-    frame = internal_external(y, expit(X["a"]), site)
+    p = expit(X["a"].to_numpy())
+    frame = internal_external(y, p, site)
+    of_sites = [Estimates(y[site == name], p[site == name]) for name in SITES]
+    estimates = {
+        "observed_expected": [e.observed_expected() for e in of_sites],
+        "slope": [e.line().slope for e in of_sites],
+        "auc": [e.auc() for e in of_sites],
+    }
     for measure, (scale, back) in SCALES.items():
+        values, errors = np.transpose([(e.value, e.standard_error) for e in estimates[measure]])
+        mean, pooled, another = pool(scale(values), errors, 0.95)
         ends = frame[[measure, f"{measure}_low", f"{measure}_high"]]
-        value, low, high = scale(ends[:3]).to_numpy().T
-        mean, half, wide = pool(value, (high - low) / 2 / 1.959963984540054, 0.95)
-        pooled = [back(mean), back(mean - half), back(mean + half)]
-        assert ends.loc["pooled"].tolist() == pytest.approx(pooled)
-        assert ends.loc["another site"].tolist()[1:] == pytest.approx(
-            [back(mean - wide), back(mean + wide)]
-        )
+        assert ends.loc["pooled"].tolist() == pytest.approx([back(mean), *map(back, pooled)])
+        assert ends.loc["another site"].tolist()[1:] == pytest.approx([*map(back, another)])
+        assert another[0] <= pooled[0] < pooled[1] <= another[1]
 
 
 def test_a_site_without_events_is_left_out_of_the_means():

@@ -3,11 +3,13 @@
 Peer and library take turns, so that whatever else the machine does meets both; medians count.
 """
 
+import csv
 import os
 import platform
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -35,6 +37,7 @@ class Row:
 
 def pytest_addoption(parser):
     parser.addoption("--large", action="store_true", help="also what takes 10^7 scores")
+    parser.addoption("--write", help="replace the rows that were measured in this CSV file")
 
 
 def pytest_configure(config):
@@ -78,10 +81,25 @@ def versus(benchmark, record):
     return run
 
 
+def write_rows(path, rows):
+    """Replace the rows of a file that were measured again, and add others."""
+    with Path(path).open(newline="") as file:
+        header, *before = csv.reader(file)
+    values = {(work, against): [work, against, *rest] for work, against, *rest in before}
+    for row in rows:
+        peer = "" if row.peer is None else f"{row.peer:.4g}"
+        figures = [peer, f"{row.ours:.4g}", row.unit, f"{row.figure:.3g}"]
+        values[row.work, row.against] = [row.work, row.against, *figures]
+    with Path(path).open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *values.values()])
+
+
 def pytest_terminal_summary(terminalreporter, config):
     rows = config.stash[ROWS]
     if not rows:
         return
+    if path := config.getoption("--write"):
+        write_rows(path, rows)
     line = terminalreporter.write_line
     packages = ("vennforest", "numpy", "scipy", "scikit-learn", "numba", "venn-abers")
     terminalreporter.section("speed")

@@ -62,6 +62,21 @@ def test_the_default(data, versus):
     )
 
 
+@pytest.mark.parametrize("k", (2, 10))
+def test_the_default_of_few_rows(k, versus):
+    data = make_classification(
+        1_000, 20, n_informative=8, n_classes=k, n_clusters_per_class=1, flip_y=0.1, random_state=0
+    )
+    versus(
+        f"CalibratedClassifier().fit, 1,000 × 20, 300 trees, {k} classes",
+        "RandomForestClassifier(300).fit",
+        lambda: CalibratedClassifier(random_state=0).fit(*data),
+        lambda: RandomForestClassifier(300, random_state=0).fit(*data),
+        1.15,
+        rounds=3,
+    )
+
+
 @pytest.fixture(scope="module")
 def default_and_forest(data):
     forest = RandomForestClassifier(300, random_state=0, n_jobs=-1).fit(*data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._class_columns import in_class_order
+from vennforest._class_columns import column_codes, in_class_order
 from vennforest._messages import listed, shown, warn
 from vennforest._validation import (
     FloatArray,
@@ -22,6 +23,7 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_labels,
+    check_number,
     check_option,
     check_order,
     require,
@@ -31,6 +33,9 @@ from vennforest.calibrators.direction import (
     check_range,
     expected_range,
     reversal_center,
+    score_ends,
+    warn_of_confidence,
+    warn_of_other_columns,
 )
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
@@ -39,16 +44,18 @@ from vennforest.calibrators.formula import (
     Term,
     divided_by_sum,
     log_odds_of_classes,
+    logistic_of_masked,
     no_formula,
     softmax,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.prior import ShiftedPrior, shift_probabilities, with_step
 from vennforest.scores import (
-    ZERO_LOGIT,
+    MIN_MASK_DISTANCE,
     On,
-    ReadScores,
     ScoreKind,
+    Scores,
+    are_masked,
     as_numbers,
     far_side,
     is_outside,
@@ -80,8 +87,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         The labels, sorted; a column of probabilities each.
     class_shares_ : ndarray of shape (k,)
         The share of each class among the calibration examples.
+    score_ends_ : ndarray of shape (2,)
+        The smallest and the largest calibration score.
     score_range_ : ndarray of shape (2,), or None
         Between which scores new ones are expected; None: anywhere.
+    mask_distance_ : float or None
+        Of logits, how far below the largest of their row those of masked classes are.
+    column_codes_ : ndarray of shape (k,), or None
+        The class, by number, of each column of an array of scores; None: they are sorted.
     reversed_at_ : 0.0, 1.0 or None
         New scores s are replaced by ``reversed_at_ - s``; None: they stay.
     shift_ : ShiftedPrior or None
@@ -101,7 +114,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     on_: ScoreKind
     classes_: NDArray[Any]
     class_shares_: FloatArray
+    score_ends_: FloatArray
     score_range_: FloatArray | None
+    mask_distance_: float | None = None
+    column_codes_: IntArray | None = None
     reversed_at_: float | None
     shift_: ShiftedPrior | None
     record_: dict[str, Any] = {}  # noqa: RUF012 - never changed in place
@@ -128,9 +144,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, k)
-            Calibration scores: one column, of the second of two classes, or one per class in sorted
-            order of the labels; those of a data frame, or a series, that are called like the labels
-            or ``p(label)`` are of these classes. ``vennforest.scores`` says what each is read as.
+            Calibration scores: one column, of the second of two classes, or one per class in the
+            order of ``classes``, by default sorted; those of a data frame, or a series, that are
+            called like the labels or ``p(label)`` are of these classes. ``vennforest.scores`` says
+            what each is read as.
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
@@ -138,7 +155,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             intervals too. Scale weights that are no counts by their sum over the sum of their
             squares, so that they sum to Kish's effective number of observations.
         classes : array-like of shape (k,), optional
-            Every class, when some may be missing from ``y``.
+            Every class in the order of the columns, when it is not the sorted one or some may be
+            missing from ``y``. New scores have the same order; ``classes_`` and the columns of
+            probabilities are sorted.
         increasing : bool or "auto", default=True
             Whether the second of two classes becomes more likely as the score rises. False: less
             likely, as with credit scores. ``"auto"``: as these examples show.
@@ -150,16 +169,30 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             fewer than two classes; or the examples leave the direction in doubt.
         """
         check_order(scores, y=y, sample_weight=sample_weight)
-        checked = as_numbers(scores)
-        if not len(checked):
+        return self._fit_examples(scores, y, sample_weight, classes, increasing)
+
+    def _fit_examples(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        increasing: Increasing = True,
+        *,
+        warns: bool = True,
+    ) -> Self:
+        """Do what ``fit`` does; without ``warns``, weights were warned of before."""
+        array = as_numbers(scores)
+        if not len(array):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
-        codes, labels, weight = read_examples(checked, y, sample_weight, classes)
-        checked = as_numbers(in_class_order(scores, labels, self.on))
-        values, kind = self._read_scores(checked, len(labels), self.on)
-        x = self._as_read(values, kind)
+        codes, labels, weight = read_examples(array, y, sample_weight, classes, warns=warns)
+        array = as_numbers(in_class_order(scores, labels, self.on, named=classes))
+        checked = self._read_scores(array, len(labels), self.on)
+        x = self._as_read(checked)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
-        self._fit_read(count_examples(labels, x, codes, weight, sort=sort), kind, increasing)
+        counts = count_examples(labels, x, codes, weight, sort=sort)
+        self._fit_read(replace(counts, column_codes=column_codes(classes)), checked, increasing)
         self._remember(self._reversed(x), codes, weight)
         return self
 
@@ -168,32 +201,43 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         counts = counts.check()
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
-        values, kind = self._read_scores(counts.scores, len(counts.classes), self.on)
-        return self._fit_read(counts.moved_to(self._as_read(values, kind)), kind, increasing)
+        checked = self._read_scores(counts.scores, len(counts.classes), self.on)
+        return self._fit_read(counts.moved_to(self._as_read(checked)), checked, increasing)
 
-    def _fit_read(self, counts: ScoreCounts, kind: ScoreKind, increasing: Increasing) -> Self:
+    def _fit_read(self, counts: ScoreCounts, checked: Scores, increasing: Increasing) -> Self:
         """Fit to counts whose scores are as `_as_read` returns them, reversed where they must be.
 
-        ``kind`` is that of the scores before `_as_read`.
+        ``checked`` are the scores before `_as_read`.
         """
-        center = None
+        center, kind = None, checked.kind
         if self._is_monotone or increasing is not True:
             is_unit = self._reads != "order" and "probability" in (kind, self._reads)
             x = counts.scores
             is_unit |= not self._is_monotone and x.min() >= 0 and x.max() <= 1
             center = reversal_center(counts, increasing, is_unit)
         self._fit_checked(counts, center, kind=kind)
+        self.mask_distance_, self.column_codes_ = checked.mask_distance, counts.column_codes
+        if counts.scores.ndim == 1:
+            warn_of_confidence(counts)
+        else:
+            is_of_logits = kind == "logit" and self._reads == "logits"
+            to_probabilities = FormulaSteps(softmax(Score()))
+            x = to_probabilities(counts.scores) if is_of_logits else counts.scores
+            warn_of_other_columns(replace(counts, scores=x))
+        self._warn_of_fit(counts)
         if kind != "probability":
             self._warn_of_far_scores(counts)
         return self
 
+    def _warn_of_fit(self, counts: ScoreCounts) -> None:
+        """Warn if the map, fitted to these counts, is wrong about them."""
+
     def _warn_of_far_scores(self, counts: ScoreCounts) -> None:
         """Warn of scores far from all others that change what the map says about these."""
         x, total = counts.scores.reshape(len(counts), -1), counts.weights.sum(axis=1)
-        side = np.column_stack([far_side(column, total) for column in x.T])
-        # Logits of several classes far below are those of masked classes.
-        are_masks = x.shape[1] > 1 and self.on_ == "logit" and not self._is_one_vs_rest
-        far = ((side > 0) if are_masks else (side != 0)).any(axis=1)
+        far, is_masked = np.zeros(len(x), bool), are_masked(x, self.on_)
+        for column, is_unmasked in zip(x.T, ~is_masked.T, strict=True):
+            far[is_unmasked] |= far_side(column[is_unmasked], total[is_unmasked]) != 0
         if not far.any() or far.all():
             return
         near = ScoreCounts(counts.classes, counts.scores[~far], counts.weights[~far])
@@ -205,18 +249,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         hides_kind &= not is_outside(near.scores).any()
         if mean_change < MIN_CHANGE_BY_FAR_SCORES and not hides_kind:
             return
-        values = np.unique(x[far, np.abs(x[far]).argmax(axis=1)]).tolist()
+        x = np.where(is_masked, np.nan, x)
+        values = np.unique(x[far, np.nanargmax(np.abs(x[far]), axis=1)]).tolist()
         effect = f"whose probabilities they change by {mean_change:.2g} on average"
         way_out = (
             "leave out these examples if such numbers stand for missing values, else limit their "
             "scores"
         )
-        if self.on_ == "logit" and x.shape[1] > 1:
-            way_out += ". Masked classes do not change TemperatureScaling"
         warn(
             f"{total[far].sum():,.6g} of {counts.total:,.6g} examples have scores of "
-            f"{listed(values, 3, '{:g}'.format)}, far from all others ({near.scores.min():g} to "
-            f"{near.scores.max():g}), "
+            f"{listed(values, 3, '{:g}'.format)}, far from all others ({np.nanmin(x[~far]):g} to "
+            f"{np.nanmax(x[~far]):g}), "
             f"{'which alone are read as probabilities' if hides_kind else effect}: {way_out}"
         )
 
@@ -229,7 +272,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
         self.on_ = kind
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
-        self.score_range_, self.reversed_at_, self.shift_ = expected_range(counts), center, None
+        self.score_ends_ = score_ends(counts, kind)
+        self.score_range_ = expected_range(self.score_ends_, counts.total)
+        self.reversed_at_, self.shift_ = center, None
         self._fit(counts if center is None else counts.moved_to(center - counts.scores))
         return self
 
@@ -239,6 +284,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         """Store the scores, codes and weights of n examples, if bounds can leave one out."""
+
+    def _by_class(self) -> Self:
+        """Return a copy that takes arrays of scores whose columns are in the order of classes."""
+        calibrator = copy.copy(self)
+        calibrator.column_codes_ = None
+        return calibrator
 
     def _without_examples(self) -> Self:
         """Return a copy with the same predictions that forgets the calibration examples."""
@@ -369,8 +420,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ends = 0.0, 1.0
         if self.on_ == "logit" and self._reads == "probability":
             ends = -MAX_LOG_ODDS, MAX_LOG_ODDS
-        elif self.on_ != "probability" and self.score_range_ is not None:
-            ends = tuple(self.score_range_.tolist())
+        elif self.on_ != "probability":
+            ends = tuple(self.score_ends_.tolist())
         low, high = np.full(p.shape, ends[0]), np.full(p.shape, ends[1])
 
         def of_scores(scores: FloatArray) -> FloatArray:
@@ -390,9 +441,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             high = np.where(moves & reaches, middle, high)
             low = np.where(moves & ~reaches, middle, low)
 
-    def _read_scores(self, scores: ArrayLike, k: int, on: On) -> ReadScores:
+    def _read_scores(
+        self, scores: ArrayLike, k: int, on: On, mask_distance: float | None = None
+    ) -> Scores:
         """Return checked scores and their kind; refuse those that this map is not of."""
-        checked = read_scores(scores, k, on, on_log_odds=self._reads != "order")
+        on_log_odds = self._reads != "order"
+        checked = read_scores(scores, k, on, on_log_odds=on_log_odds, mask_distance=mask_distance)
         if self._reads == "probability" and checked.kind == "score":
             impossible = checked.values[is_outside(checked.values)]
             if len(impossible) or (k > 2 and not self._is_one_vs_rest):
@@ -406,35 +460,42 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         warn_of_probabilities(scores, on)
         return checked
 
-    def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
-        """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""
-        term = self._reading_term(kind, values.ndim == 2, Score())
-        return values if isinstance(term, Score) else FormulaSteps(term)(values)
+    def _as_read(self, checked: Scores) -> FloatArray:
+        """Return scores (n,) or (n, k) as the map takes them, before any reversal."""
+        term = self._reading_term(checked.kind, checked.values.ndim == 2, Score())
+        return checked.values if isinstance(term, Score) else FormulaSteps(term)(checked.values)
 
     def _reading_term(self, kind: ScoreKind, is_of_classes: bool, score: Term) -> Term:
-        """Return the term that the map takes, computed from a score of this kind.
+        """Return the term that the map takes, computed from a score that was read as this kind.
 
         ``is_of_classes`` tells scores (n, k) of all classes from scores (n,) of the second of two.
         """
         if kind != "logit" or self._reads == "logits":
             return score
         if not is_of_classes:
-            return score.logistic() if self._reads == "probability" else score
-        if self._reads == "probability":
-            return softmax(score)
-        odds = log_odds_of_classes(score)
-        # A mask such as -1e9 is a probability of 0, as -inf is, and must not bend a curve.
-        return odds.clip(ZERO_LOGIT, -ZERO_LOGIT) if self._reads == "log-odds" else odds
+            return logistic_of_masked(score) if self._reads == "probability" else score
+        return softmax(score) if self._reads == "probability" else log_odds_of_classes(score)
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
-        scores = in_class_order(scores, self.classes_, self.on_)
-        values, kind = self._read_scores(scores, len(self.classes_), self.on_)
-        x = self._as_read(values, kind)
-        if kind != "probability" and self.score_range_ is not None:
-            check_range(x, *self.score_range_.tolist())
+        if (
+            type(scores) is np.ndarray
+            and scores.dtype.char == "d"
+            and scores.shape == (1,)
+            and self.on_ == "probability"
+            and len(self.classes_) == 2
+            and 0 <= scores[0] <= 1
+        ):  # of a single score reading would take most of the time
+            return self._reversed(scores)
+        named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
+        scores = in_class_order(scores, self.classes_, self.on_, named=named)
+        x = self._as_read(
+            self._read_scores(scores, len(self.classes_), self.on_, self.mask_distance_)
+        )
+        if self.on_ != "probability" and self.score_range_ is not None:
+            check_range(x, self.on_, *self.score_range_.tolist())
         return self._reversed(x)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:
@@ -447,8 +508,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         check_labels(self.classes_)
         k = len(self.classes_)
         check_array(self.class_shares_, "class_shares_", (k,), low=0, high=1)
+        check_array(self.score_ends_, "score_ends_", (2,))
         if self.score_range_ is not None:
             check_array(self.score_range_, "score_range_", (2,))
+        if self.mask_distance_ is not None:
+            check_number(self.mask_distance_, "mask_distance_", MIN_MASK_DISTANCE)
+        if self.column_codes_ is not None:
+            check_array(self.column_codes_, "column_codes_", (k,), "i")
+            is_order = np.array_equal(np.sort(self.column_codes_), np.arange(k))
+            require(is_order, "column_codes_ must have each class once")
         if self.reversed_at_ is not None:
             require(self.reversed_at_ in (0, 1), "reversed_at_ must be 0 or 1, or None")
             require(k == 2, "reversed_at_ must be None with more than two classes")
@@ -465,8 +533,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                     check_array(array, name, (None,) * array.ndim)
         low, high = 0.0, 1.0
         takes_unit = "probability" in (self.on_, self._reads)
-        if self.score_range_ is not None and not takes_unit:
-            low, high = self.score_range_.tolist()
+        if not takes_unit:
+            low, high = self.score_ends_.tolist()
         part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
         x = (1 - part) * low + part * high  # the difference may overflow
         scores = x if k == 2 else np.column_stack([x, *[(1 - x) / (k - 1)] * (k - 1)])

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import softmax
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest.linear import softmax
 
 BLEND_RIDGE = 10.0
 """Factor of the penalty of a blend, in units of rows."""
@@ -22,7 +22,7 @@ def blend_probabilities(
     z = np.zeros_like(logs[0]) + intercept
     for weight, log in zip(weights.tolist(), logs, strict=True):
         z += weight * log
-    return np.asarray(softmax(z, axis=1))
+    return softmax(z)
 
 
 def fit_blend(
@@ -44,13 +44,8 @@ def fit_blend(
         Weights of the rows.
     """
     _, n, k = logs.shape
-    _, first, model, counts = np.unique(
-        logs.reshape(len(logs), -1),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
+    same = [next(i for i, other in enumerate(logs) if np.array_equal(log, other)) for log in logs]
+    first, model, counts = np.unique(same, return_inverse=True, return_counts=True)
     distinct = logs[first]
     m = len(first)
     total = np.ones(n) if sample_weight is None else sample_weight
@@ -75,4 +70,4 @@ def fit_blend(
     result: Any = minimize(  # type: ignore[call-overload]
         loss, mean, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    return result.x[:m][model.ravel()] / counts[model.ravel()], result.x[m:]
+    return (result.x[:m] / counts)[model], result.x[m:]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.special import gammaln
 
-from vennforest._messages import InputError, shown, warn
+from vennforest._messages import InputError, listed, shown, warn
 from vennforest._validation import FloatArray
 from vennforest.counts import ScoreCounts
+from vennforest.scores import ScoreKind, are_masked
 
 Increasing = bool | Literal["auto"]
 """Whether the second class becomes more likely as the score rises."""
@@ -16,23 +21,92 @@ Increasing = bool | Literal["auto"]
 # Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction.
 MIN_STANDARD_ERRORS = 4.0
 
+# Rows, at most, in which columns are ranked, and the odds against chance from which on another
+# assignment of columns to classes is warned of.
+MAX_RANKED_ROWS, MIN_ODDS_AGAINST_CHANCE = 4_096, 1e4
+
 # Calibration examples from which on new scores are compared with their range, and the part of it by
 # which new scores may lie beyond it.
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN = 10, 0.5
 
 
-def ranking_area(counts: ScoreCounts) -> tuple[float, bool]:
-    """Return the area under the ROC curve of two classes, and whether it is surely not 1/2."""
+def ranking_area(counts: ScoreCounts) -> tuple[float, float]:
+    """Return the area under the ROC curve of two classes, and its error where scores say nothing.
+
+    The error is the standard error without ties (Mann & Whitney 1947, section 4); infinite without
+    two classes.
+    """
     negatives, positives = counts.weights.T
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
-        return 0.5, False
+        return 0.5, np.inf
     # Pairs with the positive example on the right; ties count half.
     pairs = positives @ np.cumsum(negatives) - positives @ negatives / 2
-    area = float(pairs) / (m * n)
-    # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
-    error = float(np.sqrt((m + n + 1) / (12 * m * n)))
-    return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
+    return float(pairs) / (m * n), float(np.sqrt((m + n + 1) / (12 * m * n)))
+
+
+def warn_of_confidence(counts: ScoreCounts) -> None:
+    """Warn if scores of two classes seem to be probabilities of the predicted label.
+
+    They are all at least 1/2, and rank the labels neither as such probabilities of the second class
+    would nor otherwise.
+    """
+    p, (first, second) = counts.scores, counts.classes.tolist()
+    if p.min() < 0.5 or p.max() > 1 or p.min() == p.max():
+        return
+    total = counts.weights.sum(axis=1)
+    area, error = ranking_area(counts)
+    expected, _ = ranking_area(replace(counts, weights=np.stack([total * (1 - p), total * p]).T))
+    margin = MIN_STANDARD_ERRORS * error
+    if abs(area - 0.5) <= margin < expected - area:
+        warn(
+            f"all scores lie in [0.5, 1], and do not rank {second!r} above {first!r} (area under "
+            f"the ROC curve {area:.3f}), as probabilities of the predicted label do not: give "
+            f"those of {second!r}, which are 1 - p where {first!r} is predicted"
+        )
+
+
+def warn_of_other_columns(counts: ScoreCounts) -> None:
+    """Warn if reversed columns, or other columns, rank several classes better beyond chance.
+
+    ``counts`` are of probabilities or log-odds (m, k).
+    """
+    rows = slice(None, None, 1 + len(counts) // MAX_RANKED_ROWS)
+    scores, weights = counts.scores[rows], counts.weights[rows]
+    of_classes, total = weights.sum(axis=0), weights.sum(axis=1)
+    present = np.flatnonzero((of_classes > 0) & (of_classes < total.sum()))
+    n = of_classes[present]
+    if len(present) < 2:
+        return
+    by_label, area = csr_array(weights[:, present].T), np.empty((len(present), len(present)))
+    for i, column in enumerate(scores.T[present]):
+        values, group = np.unique(column, return_inverse=True)
+        of_value = np.bincount(group, total, len(values))
+        ranks = np.cumsum(of_value) - of_value / 2
+        area[i] = (by_label @ ranks[group] - n**2 / 2) / (n * (total.sum() - n))
+    variance = (total.sum() + 1) / (12 * n * (total.sum() - n))
+    of_own = area.diagonal()
+    column_of = linear_sum_assignment(-area.T)[1]
+    is_moved = column_of != np.arange(len(n))
+    gain = float((area[column_of, np.arange(len(n))] - of_own).sum())
+    n_errors = np.sqrt(2 * (gammaln(len(n) + 1) + np.log(MIN_ODDS_AGAINST_CHANCE)))
+    if (1 - 2 * of_own).sum() > 2 * MIN_STANDARD_ERRORS * np.sqrt(variance.sum()):
+        warn(
+            f"the columns of scores rank their classes backwards (mean area under the ROC curve "
+            f"{of_own.mean():.3f}): give scores that are higher where a class is more likely, such "
+            "as the negative of distances, or 1 over decimal odds"
+        )
+    elif gain > n_errors * np.sqrt(2 * variance[is_moved].sum()):
+        labels, codes = counts.column_classes, np.arange(len(counts.classes))
+        codes[present[column_of]] = present
+        if counts.column_codes is not None:
+            codes = codes[counts.column_codes]
+        warn(
+            "the columns of scores rank other classes better than their own (mean area under the "
+            f"ROC curve {of_own.mean() + gain / len(n):.3f} and {of_own.mean():.3f}): they are "
+            f"read as those of {listed(labels.tolist(), 8)}, and seem to be in the order "
+            f"{listed(counts.classes[codes].tolist(), 8)}, which classes= can name"
+        )
 
 
 def reversal_center(
@@ -47,7 +121,8 @@ def reversal_center(
                 f"increasing must be True with several classes, got {shown(increasing)}"
             )
         return None
-    area, is_sure = ranking_area(counts)
+    area, error = ranking_area(counts)
+    is_sure = abs(area - 0.5) > MIN_STANDARD_ERRORS * error
     if increasing is True and is_sure and area < 0.5:
         first, second = counts.classes.tolist()
         warn(
@@ -67,10 +142,19 @@ def reversal_center(
     return 1.0 if are_probabilities else 0.0
 
 
-def expected_range(counts: ScoreCounts) -> FloatArray | None:
-    """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any."""
-    low, high = float(counts.scores.min()), float(counts.scores.max())
-    if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
+def score_ends(counts: ScoreCounts, kind: ScoreKind) -> FloatArray:
+    """Return the smallest and the largest calibration score but those of masked classes, (2,)."""
+    x = counts.scores[~are_masked(counts.scores, kind)]
+    return np.array([x.min(), x.max()]) if x.size else np.zeros(2)
+
+
+def expected_range(ends: FloatArray, total: float) -> FloatArray | None:
+    """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any.
+
+    ``ends`` (2,) are the smallest and largest score of examples that have weight ``total``.
+    """
+    low, high = ends.tolist()
+    if total < MIN_EXAMPLES_FOR_RANGE or low == high:
         return None
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
@@ -79,9 +163,9 @@ def expected_range(counts: ScoreCounts) -> FloatArray | None:
     return limits if np.isfinite(limits).all() else None
 
 
-def check_range(scores: FloatArray, low: float, high: float) -> None:
-    """Warn of scores far outside the range of the calibration scores."""
-    is_outside = (scores < low) | (scores > high)
+def check_range(scores: FloatArray, kind: ScoreKind, low: float, high: float) -> None:
+    """Warn of scores far outside the range of the calibration scores, but of no masked classes."""
+    is_outside = ((scores < low) | (scores > high)) & ~are_masked(scores, kind)
     if not is_outside.any():
         return
     share, value = float(np.mean(is_outside)), scores[is_outside][0]

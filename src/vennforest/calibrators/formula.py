@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from vennforest._validation import FloatArray
+from vennforest.scores import MASKED
 
 Operation = Literal[
     "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <=",
@@ -217,22 +218,30 @@ def divided_by_sum(scores: Term) -> Term:
     return scores / is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
 
 
-def softmax(logits: Term) -> Term:
-    """Return the probabilities of logits, one per class."""
-    powers = (logits - logits.largest()).max(-MAX_LOG_ODDS).exp()
-    return powers / powers.sum()
-
-
-def softmax_of_masked(logits: Term, temperature: float, masked: float) -> Term:
-    """Return ``softmax(logits / temperature)``, 0 where a logit is ``masked`` + the largest one."""
-    largest = logits.largest()
-    gap = largest + masked
-    scaled = logits / temperature
+def softmax(logits: Term, temperature: float = 1.0) -> Term:
+    """Return ``softmax(logits / temperature)``, one per class, 0 where a class is `MASKED`."""
+    scaled = logits if temperature == 1 else logits / temperature
     powers = (scaled - scaled.largest()).max(-MAX_LOG_ODDS).exp()
-    # Beside a very large logit, the gap is nothing.
-    unmasked = logits.unless_above(gap, if_at_most(gap, logits, 0.0, powers), powers)
-    powers = if_at_most(largest, gap, powers, unmasked)
+    powers = logits.unless_above(MASKED, 0.0, powers)
     return powers / powers.sum()
+
+
+def logistic_of_masked(log_odds: Term, temperature: float = 1.0) -> Term:
+    """Return the logistic of log-odds over a temperature, 0 or 1 where a class is `MASKED`."""
+    p = (log_odds if temperature == 1 else log_odds / temperature).logistic()
+    return log_odds.unless_above(MASKED, 0.0, if_at_most(-MASKED, log_odds, 1.0, p))
+
+
+def marked_logits(logits: Term, is_of_classes: bool, mask_distance: float) -> Term:
+    """Return logits of all classes beside their largest, or log-odds, with `MASKED` for masks.
+
+    What `read_scores` does. Those of classes may be minus infinity.
+    """
+    x = logits.max(LOWEST)
+    if is_of_classes:
+        x = x - logits.largest()
+        return x.unless_above(-mask_distance, MASKED, x)
+    return x.unless_above(-mask_distance, MASKED, if_at_most(mask_distance, x, -MASKED, x))
 
 
 def log_logistic(z: Term) -> Term:
@@ -297,30 +306,38 @@ def terms_of(term: Term) -> tuple[Term | Value, ...]:
     return (term.at,) if isinstance(term, Column | OfClass) else ()
 
 
+Parts = tuple["Term | Value", ...]
+
+
 def in_order(terms: Iterable[Term]) -> list[Term]:
     """Return terms and all that they are computed from, once each, parts first."""
-    ordered: dict[int, Term] = {}
-    stack = list(terms)[::-1]
+    return [term for term, _ in with_parts(terms)]
+
+
+def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
+    """Return the terms of `in_order`, each with what it is computed from."""
+    ordered: dict[int, tuple[Term, Parts]] = {}
+    stack = [(term, terms_of(term)) for term in terms][::-1]
     while stack:
-        missing = [p for p in terms_of(stack[-1]) if isinstance(p, Term) and id(p) not in ordered]
+        term, parts = stack[-1]
+        missing = [p for p in parts if id(p) not in ordered and isinstance(p, Term)]
         if missing:
-            stack.extend(missing[::-1])
+            stack += [(part, terms_of(part)) for part in missing[::-1]]
         else:
-            term = stack.pop()
-            ordered.setdefault(id(term), term)
+            ordered.setdefault(id(term), stack.pop())
     return list(ordered.values())
 
 
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return the codes of terms in a language, such as SQL; what they share is written once."""
-    order = in_order(terms)
-    uses = Counter(id(part) for term in order for part in terms_of(term))
+    order = with_parts(terms)
+    uses = Counter(id(part) for _, parts in order for part in parts)
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
-    for term in order:
+    for term, term_parts in order:
         parts = [
             codes[id(part)] if isinstance(part, Term) else language.number(part)
-            for part in terms_of(term)
+            for part in term_parts
         ]
         if isinstance(term, Score):
             code = language.score()
@@ -391,7 +408,8 @@ class FormulaSteps:
 
     def number(self, value: Value) -> int:
         """Return the position of a constant."""
-        array = np.asarray(value, np.float64)  # which may be divided by zero
+        # A number of numpy may be divided by zero.
+        array: Any = np.float64(value) if type(value) is float else np.asarray(value, np.float64)
         self.values.append(array[:, None] if array.ndim == 1 else array[()])
         return len(self.values) - 1
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.formula import FormulaSteps, Score, Term, Value
+from vennforest.calibrators.formula import Term, Value
 from vennforest.counts import ScoreCounts
+from vennforest.scores import MASKED
 
 # Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
 MARGINS = float(np.finfo(np.float64).eps), 0.01
+MIN_LIMIT = float(np.log(1 / MARGINS[1] - 1))  # the log-odds of the larger one
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
 
@@ -26,6 +29,17 @@ def clip_limits(scores: FloatArray) -> tuple[float, float]:
     return float(np.clip(low, *MARGINS)), 1 - float(np.clip(high, *MARGINS))
 
 
+def log_odds_limits(z: FloatArray) -> tuple[float, float]:
+    """Return where log-odds (n,) are clipped so that masked classes do not bend a map.
+
+    As `clip_limits` does, where there are masked ones; else there is no limit.
+    """
+    inside = z[(z > MASKED) & (z < -MASKED)]
+    nearest = np.array([-inside.min(initial=0.0), inside.max(initial=0.0)])
+    low, high = np.maximum(nearest + np.log(2), MIN_LIMIT).tolist()
+    return -low if z.min() <= MASKED else MASKED, high if z.max() >= -MASKED else -MASKED
+
+
 def log_odds(x: Term, low: Value, high: Value) -> Term:
     """Return ``log(x / (1 - x))`` of scores clipped to [low, high]."""
     clipped = x.clip(low, high)
@@ -33,8 +47,9 @@ def log_odds(x: Term, low: Value, high: Value) -> Term:
 
 
 def log_odds_of(scores: FloatArray, low: float, high: float) -> FloatArray:
-    """Return `log_odds` of scores (n,)."""
-    return FormulaSteps(log_odds(Score(), low, high))(scores)
+    """Return `log_odds` of scores (n,), as its formula is computed."""
+    clipped = np.minimum(np.maximum(scores, low), high)
+    return np.asarray(np.log(clipped) - np.log(1.0 - clipped))
 
 
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
@@ -78,6 +93,11 @@ MAX_NEWTON_STEPS = 200  # Newton steps of a logistic regression; fewer than ten 
 LAST_GAIN, ROUNDING_GAIN = 1e-14, 1e-9
 
 
+def least_squares(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the shortest solution of linear equations that may be singular."""
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0])
+
+
 @np.errstate(under="ignore")
 def fit_logistic(
     features: FloatArray,
@@ -103,6 +123,8 @@ def fit_logistic(
         means = np.add.reduceat(features * total, block, axis=1) / np.add.reduceat(total, block)
         sums = np.add.reduceat(weights, block, axis=0)
         start, _ = fit_logistic(means, sums, start, bounded, mean=mean, penalty=penalty)
+    # A penalty makes the Hessian regular, and a plain solution takes a tenth of the time.
+    solve: Any = least_squares if penalty is None else np.linalg.solve
     # Where next to nothing is counted, the penalty stays finite.
     mass = float(total.sum()) if penalty is None else max(float(total.sum()), 1.0)
     total, positive = total / mass, weights[:, 1] / mass
@@ -120,7 +142,7 @@ def fit_logistic(
     for _ in range(MAX_NEWTON_STEPS):
         gradient = features @ (total * p - positive) + penalty @ (theta - mean)
         hessian = (features * (total * p * (1 - p))) @ features.T + penalty
-        step = _newton_step(hessian, gradient, theta, bounded)
+        step = _newton_step(hessian, gradient, theta, bounded, solve)
         decrease, before = -float(gradient @ step), decrease
         # Near the minimum each gain is far below the last one, until only rounding is left.
         if decrease <= LAST_GAIN * size or before / 4 <= decrease <= ROUNDING_GAIN * size:
@@ -140,9 +162,16 @@ def fit_logistic(
 
 
 def _newton_step(
-    hessian: FloatArray, gradient: FloatArray, theta: FloatArray, bounded: NDArray[np.bool_]
+    hessian: FloatArray,
+    gradient: FloatArray,
+    theta: FloatArray,
+    bounded: NDArray[np.bool_],
+    solve: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return a step in which the loss decreases, and after which no bounded one is below zero."""
+    """Return a step in which the loss decreases, and after which no bounded one is below zero.
+
+    ``solve`` solves linear equations with the Hessian, in units of its diagonal.
+    """
     # The minimum of the quadratic model with some coefficients held at zero: those that are zero
     # and would become negative, and those that a step without them held takes below zero.
     curvature = np.maximum(np.diag(hessian), float(np.finfo(np.float64).tiny))
@@ -151,8 +180,8 @@ def _newton_step(
     while True:
         step = np.where(is_free, 0.0, -theta)
         right, scale = -(gradient + hessian @ step)[is_free], unit[is_free]
-        scaled = hessian[np.ix_(is_free, is_free)] * scale * scale[:, None]
-        step[is_free] = scale * np.linalg.lstsq(scaled, scale * right, rcond=None)[0]
+        scaled = hessian[is_free][:, is_free] * scale * scale[:, None]
+        step[is_free] = scale * solve(scaled, scale * right)
         below = bounded & is_free & (theta + step < 0)
         if not below.any():
             break

@@ -28,17 +28,19 @@ from vennforest.prior import log_factors_for_means
 # Examples that each member counts as having predicted before any is seen; temperature, a member
 # from 26 classes on, costs next to nothing by chance, and counts for more.
 PRIOR_EXAMPLES, PRIOR_OF_TEMPERATURE = 0.5, 10.0
-# Steps of expectation and maximisation, and the change of a weight after which they are over.
-MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
+# Steps to the weights, the change of a weight after which they are over, and the largest change of
+# its logarithm.
+MAX_EM_STEPS, EM_TOLERANCE, MAX_LOG_STEP = 1_000, 1e-9, 5.0
 SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)  # shrinkages to choose among
 # Folds that are held out, and the examples from which on only the first one is.
 N_POOL_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
 # Examples for each slope of a full matrix from which on one ridge is as good as another.
 EXAMPLES_PER_SLOPE = 4
 MAX_CLASSES_OF_FULL = 50  # classes up to which full matrices are fitted
-MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
+MAX_POOLED_SCORES = 1_024  # scores of two classes from which on near-equal ones are put together
+MAX_SCORES_OF_MEAN = 65_536  # the same for the factors that make the mean right
 COARSE_BITS = np.uint32(0xFFFFFF00)  # of single precision: sixteen digits of the mantissa
-MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
+MAX_SHUFFLED_UNITS = 1 << 16  # units of a line that are shuffled; a longer line repeats them
 
 
 class PooledCalibration(ProbabilityCalibrator):
@@ -101,7 +103,8 @@ class PooledCalibration(ProbabilityCalibrator):
         k = len(counts.classes)
         counts = examples = ScoreCounts(np.arange(k), counts.scores, counts.weights)
         if counts.scores.ndim == 1:
-            counts = group_scores(counts, MAX_POOLED_SCORES)
+            examples = group_scores(counts, MAX_SCORES_OF_MEAN)
+            counts = group_scores(examples, MAX_POOLED_SCORES)
         members = make_members(counts)
         weight, p = held_out(list(members.values()), counts)
         prior = [PRIOR_OF_TEMPERATURE if m == "temperature" else PRIOR_EXAMPLES for m in members]
@@ -277,18 +280,31 @@ def with_weights(counts: ScoreCounts, weights: FloatArray) -> ScoreCounts:
 
 @np.errstate(under="ignore")
 def pool_weights(weight: FloatArray, p: FloatArray, prior: list[float]) -> FloatArray:
-    """Return the weights (M,) of a pool from what `held_out` returns, by the EM algorithm.
+    """Return the weights (M,) of a pool from what `held_out` returns.
 
+    They maximise ``sum_i weight_i log sum_m weights_m p_mi + sum_m prior_m log weights_m``. A step
+    is Newton's in the logarithms of the weights, or of the EM algorithm where that gains more.
     ``prior`` (M,) is the number of examples that each member counts as having predicted before.
     """
-    likelihood = np.maximum(p, np.finfo(float).tiny)
+    likelihood, counted = np.maximum(p, np.finfo(float).tiny), np.asarray(prior)
+    total = float(weight.sum() + counted.sum())
+
+    def gain(weights: FloatArray) -> float:
+        return float(weight @ np.log(weights @ likelihood) + counted @ np.log(weights))
+
     weights: FloatArray = np.full(len(p), 1 / len(p))
     for _ in range(MAX_EM_STEPS):
         share = weights[:, None] * likelihood
-        examples = prior + (share / share.sum(axis=0)) @ weight
-        weights, before = examples / examples.sum(), weights
-        if np.abs(weights - before).max() < EM_TOLERANCE:
+        share /= share.sum(axis=0)
+        predicted = share @ weight
+        expected = (predicted + counted) / total  # by expectation and maximisation
+        if np.abs(weights - expected).max() < EM_TOLERANCE:
             break
+        hessian = (share * weight) @ share.T + np.diag(total * weights - predicted)
+        step = np.linalg.lstsq(hessian, total * (expected - weights), rcond=None)[0]
+        newton = weights * np.exp(np.clip(step, -MAX_LOG_STEP, MAX_LOG_STEP))
+        newton /= newton.sum()
+        weights = newton if gain(newton) > gain(expected) else expected
     return weights
 
 

@@ -12,6 +12,7 @@ from vennforest.calibrators.newton import (
     clip_limits,
     fit_sigmoid,
     log_odds,
+    log_odds_limits,
     log_odds_of,
     standardise,
 )
@@ -36,9 +37,9 @@ class PlattScaling(OneVsRestCalibrator):
         is then steep.
     on : {"auto", "probability", "logit", "score"}, default="auto"
         What scores are: see ``vennforest.scores``. s is the log-odds of a probability; 0 and 1,
-        which forests give, are moved halfway to the nearest calibration score inside. Logits and
-        other scores are s themselves. ``"auto"``: of one column probabilities if all calibration
-        scores are in [0, 1], else scores.
+        which forests give, are moved halfway to the nearest calibration score inside, as are logits
+        of masked classes. Logits and other scores are s themselves. ``"auto"``: of one column
+        probabilities if all calibration scores are in [0, 1], else scores.
 
     Attributes
     ----------
@@ -59,7 +60,8 @@ class PlattScaling(OneVsRestCalibrator):
     title = "Platt scaling"
     _reads = "log-odds"
     clip_: FloatArray
-    """Where the scores of each column are clipped before their log-odds are taken, (c, 2)."""
+    """Where the scores of each column are clipped, (c, 2): probabilities before their log-odds are
+    taken, and log-odds that may be of masked classes."""
     center_: FloatArray
     scale_: FloatArray
     slope_: FloatArray
@@ -77,6 +79,9 @@ class PlattScaling(OneVsRestCalibrator):
             if self.on_ == "probability":
                 limits = clip_limits(scores)
                 scores = log_odds_of(scores, *limits)
+            elif self.on_ == "logit":
+                limits = log_odds_limits(scores)
+                scores = np.clip(scores, *limits)
             center, scale = standardise(scores, counts.weights.sum(axis=1))
             z = (scores / 4 - center / 4) / (scale / 4)  # the difference may overflow
             (slope,), intercept = fit_sigmoid(z[None], counts.weights, self.targets, 0)
@@ -85,8 +90,11 @@ class PlattScaling(OneVsRestCalibrator):
         self.clip_ = np.column_stack([low_, high_])
 
     def _formula_of_columns(self, scores: Term) -> Term:
+        low, high = map(entry_or_row, self.clip_.T)
         if self.on_ == "probability":
-            scores = log_odds(scores, *map(entry_or_row, self.clip_.T))
+            scores = log_odds(scores, low, high)
+        elif self.on_ == "logit":
+            scores = scores.clip(low, high)
         center, scale = entry_or_row(self.center_), entry_or_row(self.scale_)
         z = (scores.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
         z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)

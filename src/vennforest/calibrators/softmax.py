@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import reduce
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,13 +14,11 @@ from vennforest._messages import warn
 from vennforest._validation import FloatArray, check_inside, check_number, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
-    FormulaSteps,
-    Score,
     Term,
     Value,
     divided_by_sum,
+    logistic_of_masked,
     softmax,
-    softmax_of_masked,
 )
 from vennforest.calibrators.newton import (
     clip_limits,
@@ -30,13 +28,15 @@ from vennforest.calibrators.newton import (
     log_odds_of,
 )
 from vennforest.counts import ScoreCounts
-from vennforest.scores import ZERO_LOGIT, On
+from vennforest.prior import root_of_increasing
+from vennforest.scores import MASKED, On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
-NEWTON_TOLERANCE = 1e-9  # step of the logarithm after which Newton's next one is rounding
 NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
-MASK_DISTANCE = 10.0  # of masked logits from all others, in units of the range of these
+# Difference of a mean probability from the share of the class that is warned of, in standard errors
+# and at least.
+MIN_MEAN_ERRORS, MIN_MEAN_DIFFERENCE = 4.0, 0.01
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
@@ -99,45 +99,52 @@ class TemperatureScaling(LogitCalibrator):
                 z = np.log(np.maximum(p, self.low_))
         if z.ndim == 1:
             z = np.column_stack([np.zeros(len(z)), z])
-        elif self.on_ == "logit":
-            z = with_minus_infinity(z)
-            warn_of_impossible_labels(z, counts.weights)
+        if self.on_ == "logit":
+            is_masked = z - z.max(axis=1, keepdims=True) <= MASKED
+            if is_masked.any():
+                z = np.where(is_masked, -np.inf, z)
+                warn_of_impossible_labels(z, counts.weights)
         self.temperature_ = fit_temperature(z, counts.weights)
+
+    def _warn_of_fit(self, counts: ScoreCounts) -> None:
+        """Warn if the mean probability of the second of two classes is not their share."""
+        if len(self.classes_) > 2:
+            return
+        x, total = counts.scores, counts.weights.sum(axis=1)
+        p = self._predict_proba(self._reversed(x))[:, 1]
+        mean, share = float(total @ p) / counts.total, float(self.class_shares_[1])
+        # Of few events the larger one: the number expected by a map that is wrong is too small.
+        variance = max(float(total @ (p * (1 - p))), counts.total * share * (1 - share))
+        error = np.sqrt(variance) / counts.total
+        if abs(mean - share) <= max(MIN_MEAN_ERRORS * error, MIN_MEAN_DIFFERENCE):
+            return
+        way_out = "PlattScaling and PooledCalibration, which have an intercept, fit it"
+        if self.on_ != "probability" and x.max() <= 0:
+            way_out = (
+                "no score is above 0, as no logarithm of a probability p is: give the log-odds "
+                "log p - log(1 - p)"
+            )
+        warn(
+            f"the mean probability of {self.classes_.tolist()[1]!r} after temperature scaling is "
+            f"{mean:.3f}, and its share of the examples is {share:.3f}: {way_out}"
+        )
 
     def _formula(self, scores: Term) -> Term:
         if len(self.classes_) == 2:
             if self.on_ == "probability":
                 scores = log_odds(scores, self.low_, self.high_)
-            return (scores / self.temperature_).logistic()
+            return logistic_of_masked(scores, self.temperature_)
         if self.on_ == "probability":
-            return softmax(divided_by_sum(scores).max(self.low_).log() / self.temperature_)
-        return softmax_of_masked(scores, self.temperature_, ZERO_LOGIT)
-
-
-def with_minus_infinity(z: FloatArray) -> FloatArray:
-    """Return logits (n, k) with minus infinity where `read_scores` has put a number for it.
-
-    Masks that are finite, such as -1e9, count as minus infinity, too.
-    """
-    largest = z.max(axis=1, keepdims=True)
-    is_masked = (z == largest + ZERO_LOGIT) & (z < largest)
-    half = z.min() / 2
-    is_low = (z < half) & (largest >= half)
-    if np.count_nonzero(is_low) > 1:
-        lowest = z.min(initial=np.inf, where=~is_low)
-        with np.errstate(over="ignore"):
-            distance = lowest - z.max(initial=-np.inf, where=is_low)
-            if distance > MASK_DISTANCE * (largest.max() - lowest):
-                is_masked |= is_low
-    return np.where(is_masked, -np.inf, z) if is_masked.any() else z
+            scores = divided_by_sum(scores).max(self.low_).log()
+        return softmax(scores, self.temperature_)
 
 
 def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
     """Warn if the logit in ``z`` (n, k) of a class with a weight in its row is minus infinity."""
-    n = int((weights[z == -np.inf] > 0).sum()) if z.min() == -np.inf else 0
+    n = float(weights[z == -np.inf].sum())
     if n:
         warn(
-            f"{n:,} calibration examples have a label whose logit is minus infinity, or as far "
+            f"{n:,.6g} calibration examples have a label whose logit is minus infinity, or as far "
             "below as a mask, which no temperature makes possible: they do not count for it"
         )
 
@@ -193,30 +200,6 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     return float(2 * size * deviation * np.exp(-log_beta))
 
 
-def root_of_increasing(
-    function: Callable[[float], tuple[float, float]], start: float, limit: float
-) -> float:
-    """Return the root in [-limit, limit] of an increasing function, or the end nearest to it.
-
-    ``function`` returns its value and derivative. Newton's method, safeguarded by bisection of the
-    interval that contains the root.
-    """
-    low, high, x = -np.inf, np.inf, float(np.clip(start, -limit, limit))
-    while True:
-        value, derivative = function(x)
-        if value == 0 or (value > 0 and x == -limit) or (value < 0 and x == limit):
-            return x
-        low, high = (low, x) if value > 0 else (x, high)
-        with np.errstate(divide="ignore", over="ignore"):
-            nearer = float(np.clip(x - np.divide(value, max(derivative, 0.0)), -limit, limit))
-        # At the root itself, rounding can make the sign of the last step either.
-        if abs(nearer - x) > NEWTON_TOLERANCE and not low < nearer < high:
-            nearer = (max(low, -limit) + min(high, limit)) / 2
-        if not abs(nearer - x) > NEWTON_TOLERANCE:  # NaN ends it too
-            return nearer
-        x = nearer
-
-
 class ProbabilityCalibrator(LogitCalibrator):
     """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
 
@@ -226,7 +209,7 @@ class ProbabilityCalibrator(LogitCalibrator):
     def _fit(self, counts: ScoreCounts) -> None:
         self.temperature_, p = 1.0, counts.scores
         if self.on_ != "probability":
-            scaling = TemperatureScaling()._fit_checked(counts, kind="logit")
+            scaling = TemperatureScaling()._fit_checked(counts, kind=self.on_)
             self.temperature_, p = scaling.temperature_, scaling._predict_proba(p)
             p = p[:, 1] if counts.scores.ndim == 1 else p
         elif p.ndim == 2:
@@ -241,9 +224,8 @@ class ProbabilityCalibrator(LogitCalibrator):
         is_of_classes = len(self.classes_) > 2
         if self.on_ == "probability":
             return self._map_formula(divided_by_sum(scores) if is_of_classes else scores)
-        if is_of_classes:
-            return self._map_formula(softmax_of_masked(scores, self.temperature_, ZERO_LOGIT))
-        return self._map_formula((scores / self.temperature_).logistic())
+        to_probabilities = softmax if is_of_classes else logistic_of_masked
+        return self._map_formula(to_probabilities(scores, self.temperature_))
 
     @abstractmethod
     def _map_formula(self, p: Term) -> Term:
@@ -269,9 +251,12 @@ def smoothed_shares(counts: ScoreCounts) -> FloatArray:
     return np.asarray((counts.class_totals + 1) / (counts.total + len(counts.class_totals)))
 
 
-def shrunk_log(p: Term, c: float, share: Value, k: int) -> Term:
-    """Return ``log(k (p + c share) / (1 + c))``, finite where a forest gives 0."""
-    return ((p + c * share) * (k / (1 + c))).log()
+AnyTerm = TypeVar("AnyTerm", Term, FloatArray)
+
+
+def shrunk(p: AnyTerm, c: float, share: Value, k: int) -> AnyTerm:
+    """Return ``k (p + c share) / (1 + c)``, above 0 where a forest gives 0."""
+    return (p + c * share) * (k / (1 + c))
 
 
 class SoftmaxMap(ProbabilityCalibrator):
@@ -318,30 +303,30 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shares_ = smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
-            columns = [FormulaSteps(log)(counts.scores) for log in self._logs_of_two(Score())]
-            fit = fit_two_classes(np.column_stack(columns), counts.weights, self.ridge)
+            logs = np.log(np.column_stack(self._shrunk_of_two(counts.scores)))
+            fit = fit_two_classes(logs, counts.weights, self.ridge)
         else:
-            logs = FormulaSteps(self._logs(Score()))(counts.scores)
+            logs = np.log(self._shrunk(counts.scores))
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge, self._start)
         # In rows, as files have it: products of other layouts differ in the last place.
         self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
 
-    def _logs(self, p: Term) -> Term:
-        return shrunk_log(p, self.shrinkage_, self.shares_, len(self.shares_))
+    def _shrunk(self, p: AnyTerm) -> AnyTerm:
+        return shrunk(p, self.shrinkage_, self.shares_, len(self.shares_))
 
-    def _logs_of_two(self, p: Term) -> tuple[Term, Term]:
+    def _shrunk_of_two(self, p: AnyTerm) -> tuple[AnyTerm, AnyTerm]:
         c, (first, second) = self.shrinkage_, self.shares_.tolist()
-        return shrunk_log(1.0 - p, c, first, 2), shrunk_log(p, c, second, 2)
+        return shrunk(1.0 - p, c, first, 2), shrunk(p, c, second, 2)
 
     def _map_formula(self, p: Term) -> Term:
         W, b = self.coef_, self.intercept_
         if len(b) == 2:
             slopes = (W[1] - W[0]).tolist()
-            pairs = zip(slopes, self._logs_of_two(p), strict=True)
-            products: list[Term] = [slope * log for slope, log in pairs if slope != 0]
+            pairs = zip(slopes, self._shrunk_of_two(p), strict=True)
+            products: list[Term] = [slope * x.log() for slope, x in pairs if slope != 0]
             z = reduce(Term.__add__, products or [0.0 * p])
             return (z + float(b[1] - b[0])).logistic()
-        logs = self._logs(p)
+        logs = self._shrunk(p).log()
         # A product with zeros beside the diagonal would take as long as a full one.
         z = logs @ np.ascontiguousarray(W.T) if self.structure == "full" else logs * np.diag(W)
         return softmax(z + b)

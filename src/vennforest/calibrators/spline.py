@@ -9,9 +9,9 @@ from scipy.special import expit
 
 from vennforest._validation import FloatArray, check_inside
 from vennforest.calibrators.base import normalised_formula
-from vennforest.calibrators.formula import FormulaSteps, Score, Term, Value, entry_or_row
+from vennforest.calibrators.formula import Term, Value, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
-from vennforest.calibrators.softmax import ProbabilityCalibrator, shrunk_log, smoothed_shares
+from vennforest.calibrators.softmax import AnyTerm, ProbabilityCalibrator, shrunk, smoothed_shares
 from vennforest.counts import ScoreCounts
 from vennforest.scores import On
 
@@ -75,7 +75,8 @@ class SplineCalibration(ProbabilityCalibrator):
         for column in counts.columns():
             column = group_scores(column)
             share = smoothed_shares(column)
-            z = FormulaSteps(shrunk_log_odds(Score(), self.shrinkage_, *share))(column.scores)
+            of_rest, of_class = shrunk_pair(column.scores, self.shrinkage_, *share)
+            z = np.log(of_class) - np.log(of_rest)
             knots = place_knots(z, column.weights.sum(axis=1))
             theta, penalty = fit_slopes(z, column.weights, knots)
             self.knots_.append(knots)
@@ -87,7 +88,8 @@ class SplineCalibration(ProbabilityCalibrator):
         self.intercept_, self.roughness_ = np.array(intercepts), np.array(roughness)
 
     def _map_formula(self, p: Term) -> Term:
-        z = shrunk_log_odds(p, self.shrinkage_, *map(entry_or_row, self.shares_.T))
+        of_rest, of_class = shrunk_pair(p, self.shrinkage_, *map(entry_or_row, self.shares_.T))
+        z = of_class.log() - of_rest.log()
         columns = [spread(*column) for column in zip(self.knots_, self.slopes_, strict=True)]
         areas = [integrals(x, x, slopes[:, None])[:, 0] for x, slopes in columns]
         values = np.array(areas) + self.intercept_[:, None]  # of f at the knots
@@ -115,12 +117,11 @@ def spread(knots: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArra
     return knots + np.arange(float(N_KNOTS)), np.repeat(slopes, N_KNOTS)
 
 
-def shrunk_log_odds(scores: Term, c: float, share_of_rest: Value, share: Value) -> Term:
-    """Return the log-odds of scores in [0, 1] that are shrunk to ``share`` with strength ``c``.
-
-    ``share`` is that of the class among the examples, ``share_of_rest`` that of all other classes.
-    """
-    return shrunk_log(scores, c, share, 2) - shrunk_log(1.0 - scores, c, share_of_rest, 2)
+def shrunk_pair(
+    scores: AnyTerm, c: float, share_of_rest: Value, share: Value
+) -> tuple[AnyTerm, AnyTerm]:
+    """Return `shrunk` of 1 minus the scores of a class, and of the scores."""
+    return shrunk(1.0 - scores, c, share_of_rest, 2), shrunk(scores, c, share, 2)
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:
@@ -159,8 +160,7 @@ def left_out_loss(
     # One Newton step from the fit to all, f + g h / (1 - h p (1 - p)) with the gradient g and the
     # leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
     x = features[is_free]
-    inverse = np.linalg.pinv(hessian[np.ix_(is_free, is_free)], hermitian=True)
-    leverage = np.einsum("in,in->n", x, inverse @ x)
+    leverage = np.einsum("in,in->n", x, np.linalg.solve(hessian[is_free][:, is_free], x))
     f = theta @ features
     p, q = expit(f), expit(-f)
     remaining = np.maximum(1 - leverage * p * q, 1e-3)

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import warn
-from vennforest._validation import FloatArray, InputError, check_array, check_labels, require
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_array,
+    check_labels,
+    require,
+)
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.blend import blend_probabilities, fit_blend
+from vennforest.calibrators.blend import fit_blend
 from vennforest.calibrators.softmax import SoftmaxMap
-from vennforest.classifier.fitting import fit_to_examples
-from vennforest.scores import columns, round_scores
+from vennforest.classifier.fitting import fit_to_examples, parts_of_rows
+from vennforest.linear import LinearClassifier, mean_model, softmax
+from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
 
 MEMBER_MAP = SoftmaxMap(ridge=1.0, shrinkage=0.01)
-"""Of a model's scores to probabilities. Few parameters, fitted to all rows: maps that are fitted
-without a part of the rows set the parts apart by chance, and intervals become too narrow."""
+"""Of a model's scores to probabilities, with few parameters."""
 
 MAX_CONSTANT_SCORES = 20
 """Distinct calibration scores up to which a model may turn out to be a constant."""
@@ -36,11 +45,38 @@ class BlendMember:
     name: str
     folds: list[Fold]
     calibrator: Calibrator
+    is_constant: bool = False
+    """Whether every row has the same score, so that the weight is 0."""
+
+    @cached_property
+    def linear(self) -> LinearClassifier | None:
+        """The mean of the models of all folds, where they are linear ones of the same classes."""
+        models = [fold.model for fold in self.folds]
+        if not all(type(model) is LinearClassifier for model in models):
+            return None
+        is_of_all = all(len(m.classes_) == len(self.calibrator.classes_) for m in models)
+        return mean_model(models) if is_of_all else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without ``linear``, which can be made anew of the folds."""
+        return {name: value for name, value in vars(self).items() if name != "linear"}
+
+    def scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores of the rows of X, (m,) or (m, k), by each fold or by their mean."""
+        if self.linear is not None:
+            return [self.linear.scores(X)]
+        folds, rows = skip_shared_steps(self.folds, X)
+        return [fold.score(rows) for fold in folds]
 
     def log_probabilities(self, scores: Sequence[FloatArray]) -> FloatArray:
-        """Return the logarithms (m, k) of the mean probabilities at the scores by each fold."""
-        p = self.calibrator.predict_proba(np.concatenate(scores))
-        return log_of(p.reshape(len(scores), -1, p.shape[1]).mean(axis=0))
+        """Return logarithms of the mean probabilities at the scores by each fold.
+
+        Of two classes the log-odds (m,) of the second one, else those of each class, (m, k).
+        """
+        p = self.calibrator._evaluation(scores[0] if len(scores) == 1 else np.concatenate(scores))
+        if len(scores) > 1:
+            p = p.reshape(len(scores), -1, *p.shape[1:]).mean(axis=0)
+        return log_of(p) if p.ndim == 2 else log_of(p) - log_of(1 - p)
 
     def _check_state(self) -> None:
         require(isinstance(self.name, str) and len(self.folds) > 0, "members must have folds")
@@ -93,17 +129,74 @@ class BlendedModel:
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the blended probabilities (m, k) of the rows of X."""
-        scores = []
-        for member, weight in zip(self.members, self.weights, strict=True):
-            folds, rows = skip_shared_steps(member.folds, X) if weight > 0 else ([], X)
-            scores.append([fold.score(rows) for fold in folds])
-        return self.blend(scores)
+        scores = self.scores(X)
+        return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the blended scores of the rows of X: (m,) for two classes or (m, k)."""
+        pairs = zip(self.members, self.weights, strict=True)
+        return self.blend([member.scores(X) if weight > 0 else [] for member, weight in pairs])
 
     def blend(self, scores: Sequence[Sequence[FloatArray]]) -> FloatArray:
-        """Return probabilities (m, k) of the scores of rows by the folds of each model."""
-        used = [i for i, weight in enumerate(self.weights) if weight > 0]
-        logs = [self.members[i].log_probabilities(scores[i]) for i in used]
-        return blend_probabilities(logs, self.weights[used], self.intercept)
+        """Return the scores, (m,) or (m, k), of rows scored by the folds of each model."""
+        of_two = len(self.classes_) == 2
+        z: Any = self.intercept[1] - self.intercept[0] if of_two else self.intercept
+        for member, weight, of_member in zip(
+            self.members, self.weights.tolist(), scores, strict=True
+        ):
+            if weight > 0:
+                z = z + weight * member.log_probabilities(of_member)
+        return round_scores(expit(z) if of_two else softmax(z))
+
+    @np.errstate(under="ignore")
+    def held_out_scores(self, parts: IntArray, left_out: int = -1) -> FloatArray:
+        """Return the scores, (m,) or (m, k), of examples by maps and weights fitted without them.
+
+        Each part of the n calibration examples is scored by a blend fitted without it; the models
+        are those of this blend.
+
+        Parameters
+        ----------
+        parts : ndarray of shape (n,)
+            The part of each example, numbered from 0.
+        left_out : int, optional
+            A part that nothing is fitted to, and that is not scored: the m other examples are,
+            of a single part by a blend fitted to it.
+        """
+        examples = common_examples({member.name: member.folds for member in self.members})
+        if left_out >= 0:
+            examples = {name: e.select(parts != left_out) for name, e in examples.items()}
+            parts = parts[parts != left_out]
+        k = len(self.classes_)
+        scores = np.empty(len(parts) if k == 2 else (len(parts), k))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were issued when all examples were fitted
+            for part in np.unique(parts):
+                is_of_part = parts == part
+                others = ~is_of_part if is_of_part.sum() < len(parts) else is_of_part
+                blend = self.fit_to({name: e.select(others) for name, e in examples.items()})
+                scores[is_of_part] = blend.blend(
+                    [[e.scores[is_of_part]] for e in examples.values()]
+                )
+        return scores
+
+    def fit_to(self, examples: Mapping[str, CalibrationExamples]) -> BlendedModel:
+        """Return a blend of the same models with maps and weights fitted to some examples.
+
+        ``examples`` are the same rows by each model's name.
+        """
+        members, logs = [], []
+        for member in self.members:
+            of_name = examples[member.name]
+            kind = member.folds[0].kind
+            calibrator = fit_to_examples(MEMBER_MAP, of_name, kind, self.classes_)
+            members.append(replace(member, calibrator=calibrator))
+            logs.append(log_of(calibrator.predict_proba(of_name.scores)))
+        first = examples[self.members[0].name]
+        used = [i for i, member in enumerate(members) if not member.is_constant]
+        weights = np.zeros(len(members))
+        weights[used], intercept = fit_blend(np.array(logs)[used], first.codes, first.weight)
+        return BlendedModel(members, weights, intercept, self.classes_)
 
     def _check_state(self) -> None:
         check_labels(self.classes_, "classes")
@@ -117,37 +210,53 @@ class BlendedModel:
                 fold.check_classes(len(self.classes_))
 
 
+@dataclass(frozen=True, eq=False)
+class BlendFold(Fold):
+    """A blend and the examples that calibrate it."""
+
+    model: BlendedModel
+
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X, (m,) or (m, k)."""
+        return self.model.scores(X)
+
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
 def log_of(p: FloatArray) -> FloatArray:
     """Return logarithms of probabilities, finite for those that are 0."""
-    return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
+    logs: FloatArray = np.log(np.maximum(p, TINY))
+    return logs
 
 
 def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold:
     """Return one fold of the blend of several models, which are given by their folds.
 
-    Its calibration scores are blends of scores by models that did not see the row. The maps of
-    these to probabilities and the weights, a few numbers for each model and class, are fitted to
-    all rows.
+    The maps of scores to probabilities and the weights are fitted to all calibration examples.
+    Calibration scores are of blends of which no model, map or weight has seen the example, nor
+    another of its group.
     """
-    examples = _common_examples(named_folds)
+    examples = common_examples(named_folds)
     first = next(iter(examples.values()))
-    members, logs = [], []
-    for name, of_name in examples.items():
-        folds = named_folds[name]
-        calibrator = fit_to_examples(MEMBER_MAP, of_name, folds[0].kind, data.classes)
-        members.append(BlendMember(name, folds, calibrator))
-        logs.append(log_of(calibrator.predict_proba(of_name.scores)))
-    weights = np.zeros(len(members))
-    used = _with_signal(named_folds, data)
-    stack = np.array(logs)[used]
-    weights[used], intercept = fit_blend(stack, first.codes, first.weight)
-    p = blend_probabilities(stack, weights[used], intercept)
-    scores = round_scores(columns(p, len(data.classes)))
-    model = BlendedModel(members, weights, intercept, data.classes)
-    return Fold(model, scores, first.codes, first.weight, first.rows, data.classes)
+    constant = _constant_models(named_folds, data)
+    unfitted = [
+        BlendMember(name, folds, MEMBER_MAP, name in constant)
+        for name, folds in named_folds.items()
+    ]
+    model = BlendedModel(unfitted, np.empty(0), np.empty(0), data.classes).fit_to(examples)
+    assert first.rows is not None
+    parts = parts_of_rows(first.rows, data.groups)
+    if not parts.any():
+        raise InputError(
+            "groups must be two or more with several estimators, got one: no part of the rows can "
+            "be kept apart from the weights"
+        )
+    scores = model.held_out_scores(parts)
+    return BlendFold(model, scores, first.codes, first.weight, first.rows, data.classes)
 
 
-def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, CalibrationExamples]:
+def common_examples(named_folds: Mapping[str, list[Fold]]) -> dict[str, CalibrationExamples]:
     """Return the calibration examples that all models have, in the order of the rows."""
     examples = {name: CalibrationExamples.of(folds) for name, folds in named_folds.items()}
     for of_name in examples.values():
@@ -172,8 +281,8 @@ def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, Calibratio
     }
 
 
-def _with_signal(named_folds: dict[str, list[Fold]], data: TrainingData) -> list[int]:
-    """Return the indices of models that are not constant; of all where none is, and warn."""
+def _constant_models(named_folds: Mapping[str, list[Fold]], data: TrainingData) -> list[str]:
+    """Return the names of models that are constant, and warn; none where all are."""
     constant = []
     for name, folds in named_folds.items():
         examples = CalibrationExamples.of(folds)
@@ -183,7 +292,7 @@ def _with_signal(named_folds: dict[str, list[Fold]], data: TrainingData) -> list
         if all(np.ptp(fold.score(rows), axis=0).max() == 0 for fold in folds):
             constant.append(name)
     if len(constant) == len(named_folds):
-        return list(range(len(named_folds)))
+        return []
     for name in constant:
         warn(f"estimator {name!r} gives every row the same score: its weight in the blend is 0")
-    return [i for i, name in enumerate(named_folds) if name not in constant]
+    return constant

@@ -15,13 +15,14 @@ from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 
-from vennforest._messages import shown
+from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
     check_order,
     check_weights,
     count_rows,
     encode_labels,
+    is_frame,
     require,
 )
 from vennforest.calibrators import Calibrator
@@ -40,15 +41,15 @@ from vennforest.classifier.parameters import (
 )
 from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
 from vennforest.classifier.training_rows import predict_training_rows
-from vennforest.counts import check_ratio
 from vennforest.forest import Votes
 from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares, with_step
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_class_examples
-from vennforest.sources.estimators import trained_names
+from vennforest.sources.estimators import as_read, names_to_compare, trained_names
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
+from vennforest.sources.training_columns import TrainingColumns, columns_of_frame
 
 PerFold = TypeVar("PerFold")
 
@@ -80,7 +81,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         ``MixedForestClassifier(n_estimators=300)``. The data given to ``fit`` only calibrates a
         ``FrozenEstimator``, of which a copy is kept. A ``Pipeline`` that ends in a forest counts as
         that forest. A list of names and classifiers, as in ``StackingClassifier``, is blended into
-        one score by weights that are fitted to their calibration scores: see ``blend_``.
+        one score by weights that are fitted to their calibration scores: see ``blend_``. One that
+        is ``"drop"`` is left out.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"none"``, or an instance from
@@ -199,7 +201,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             Rows that belong together, such as those of one patient: no row is scored by a model
             that saw another of its group.
         **fit_params
-            Passed to the estimator's ``fit``; with metadata routing, as they are requested.
+            Passed to the estimator's ``fit``; of several estimators to that of each, or as
+            ``name__key`` to that of one. With metadata routing, as they are requested.
 
         Raises
         ------
@@ -214,11 +217,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         split_state = np.random.RandomState(0) if self.random_state is None else random_state
         estimators = named_estimators(self.estimator, self.n_jobs)
+        column_names = names_to_compare(estimators.values(), X)
         frozen_classes = classes_of_frozen(estimators)
         codes, classes = encode_labels(y, frozen_classes, n)
         weight = check_weights(sample_weight, len(codes))
-        if weight is not None:
-            check_ratio(weight)
         check_class_examples(codes, classes, weight, frozen_classes is not None)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         members = {}
@@ -241,8 +243,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             row_groups=data.groups,
             groups=groups_by,
             group_codes=group_codes,
+            column_names=column_names,
         )
-        return self._calibrate(replace(fitted, row_sketch=sketch_rows(fitted.hash_as_read(X))))
+        X = as_read(X, folds[0].model)
+        columns = TrainingColumns.of(columns_of_frame(X), len(data)) if is_frame(X) else None
+        return self._calibrate(
+            replace(fitted, row_sketch=sketch_rows(hash_rows(X)), columns=columns)
+        )
 
     def recalibrate(
         self, method: str | Calibrator = "venn-abers", *, merge: ClassifierMerge = "auto"
@@ -280,7 +287,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows as the estimator takes them.
         """
-        return predict_rows(self._state, X, bounds=False).p
+        p = predict_rows(self._state, X, bounds=False).p
+        self._warn_of_columns(X)
+        return p
+
+    def _warn_of_columns(self, X: Any) -> None:
+        """Warn of the columns of a data frame that differ from those of training."""
+        for difference in self._state.column_differences(X):
+            warn(difference.message)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
@@ -310,6 +324,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """
         bounds = predict_rows(self._state, X).bounds
         assert bounds is not None
+        self._warn_of_columns(X)
         return bounds
 
     def predict_confidence(
@@ -329,15 +344,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
             ``"likelihood-ratio"``: by a limit theorem with simulated corrections; what it covers
             is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never below
-            the level if calibration scores are of examples kept apart from training; not with a
-            model per fold, nor with weights that are not integers.
+            the level if calibration scores are of examples kept apart from training (of a blend,
+            whose weights they fit too, about); not with a model per fold, nor with weights that
+            are not integers.
 
         Returns
         -------
         ConfidenceIntervals
             Ends of shape (n, k), widened where needed to contain what ``predict_proba`` returns.
         """
-        return predict_confidence(self._state, X, level, method, bounds=False)[1]
+        intervals = predict_confidence(self._state, X, level, method, bounds=False)[1]
+        self._warn_of_columns(X)
+        return intervals
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
@@ -584,7 +602,8 @@ def blend_classifiers(
     first = next(iter(models.values()))
     state = first._state
     codes = np.searchsorted(state.classes, y).astype(np.intp)
-    data = TrainingData(X, codes, state.classes)
+    groups = {} if state.row_groups is None else {"groups": state.row_groups}
+    data = TrainingData(X, codes, state.classes, split_params=groups)
     fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
     blend: CalibratedClassifier = clone(first)
     return blend._calibrate(replace(state, folds=[fold]))

@@ -18,6 +18,9 @@ from vennforest.groups import PerGroup, codes_of
 from vennforest.scores import ScoreKind
 from vennforest.sources import CalibrationExamples, Fold
 
+N_PARTS = 5
+"""Parts of the calibration examples, each of which is scored by what was fitted without it."""
+
 AnyCalibrator = TypeVar("AnyCalibrator", bound=Calibrator)
 
 
@@ -32,15 +35,19 @@ def fit_to_examples(
     if fitted.on == "auto":
         fitted.on = kind
     y = classes[examples.codes]
-    fitted.fit(examples.scores, y, sample_weight=examples.weight, classes=classes)
+    fitted._fit_examples(examples.scores, y, examples.weight, classes, warns=False)
     fitted.score_range_ = None  # new scores are by the same model
     return fitted
 
 
-def draw_parts(units: IntArray, n_parts: int) -> IntArray:
-    """Return a part in [0, n_parts) for each row (n,); rows of one unit are in one part."""
-    used, number = np.unique(units, return_inverse=True)
-    return np.random.RandomState(0).permutation(len(used))[number] % n_parts
+def parts_of_rows(rows: IntArray, row_groups: IntArray | None) -> IntArray:
+    """Return the part, below `N_PARTS`, of calibration examples (n,), by their ``rows``.
+
+    Parts depend on no label and keep the rows of a group together; ``row_groups`` are those of the
+    rows given to ``fit``, None: none. Where there is one group, there is one part.
+    """
+    units = np.unique(rows if row_groups is None else row_groups[rows], return_inverse=True)[1]
+    return np.random.RandomState(0).permutation(units.max() + 1)[units] % N_PARTS
 
 
 def method_has_bounds(method: Any) -> bool:

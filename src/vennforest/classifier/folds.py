@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from vennforest._messages import shown, warn
-from vennforest._validation import InputError, refuse_text
+from vennforest._validation import refuse_text
 from vennforest.classifier.blend import blend_models
 from vennforest.forest import BagsError, bags_can_be_verified, leaves_rows_out
 from vennforest.scores import round_scores
@@ -83,9 +83,8 @@ def _blended_folds(
                 model, *member, *sources[name], seed, RandomState(split_seed)
             )
         except Exception as error:
-            raise InputError(
-                f"estimator {name!r} must fit the data, got {type(error).__name__}: {error}"
-            ) from error
+            error.add_note(f"estimator {name!r} must fit the data")
+            raise
         used[source] = reason
     reasons = "; ".join(dict.fromkeys(used.values()))
     _warn_of_no_effect(model, list(used), reasons)

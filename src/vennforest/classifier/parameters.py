@@ -21,8 +21,12 @@ from vennforest.classifier.fitting import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
 from vennforest.groups import check_by
 from vennforest.sources import Subforest
+from vennforest.sources.estimators import without_frozen
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
+
+RESERVED_NAMES = {"self", "method_mapping", "splitter"}
+"""Names that metadata routing gives to other things than an estimator."""
 
 SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
 
@@ -30,14 +34,22 @@ SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
 def named_estimators(estimator: Any, n_jobs: int | None = None) -> dict[str, Any]:
     """Return the estimators to be trained by name; one by itself is called like the parameter.
 
-    None stands for the default forest.
+    None stands for the default forest, and ``"drop"`` in a list for an estimator that is left out.
     """
     if estimator is None:
         return {"estimator": MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)}
     is_list = isinstance(estimator, list | tuple)
     pairs = estimator if is_list else [("estimator", estimator)]
     for pair in pairs:
+        if is_list and isinstance(pair, list | tuple) and [*pair[1:]] == ["drop"]:
+            continue
         is_named = isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        model = without_frozen(pair[1]) if is_named else None
+        if type(model).__name__ == "Booster":  # of lgb.train or xgb.train
+            raise InputError(
+                f"estimator must be a classifier, got {shown(model)}: use LGBMClassifier or "
+                "XGBClassifier, or calibrate the Booster's scores, VennAbers().fit(scores, y)"
+            )
         if not is_named or isinstance(pair[1], type) or not hasattr(pair[1], "fit"):
             raise TypeError(
                 "estimator must be a classifier (an instance, not fitted) or a list of (name, "
@@ -53,7 +65,10 @@ def named_estimators(estimator: Any, n_jobs: int | None = None) -> dict[str, Any
             f"estimator must be a classifier or a list of two or more, got {len(pairs)}: give one "
             "classifier by itself"
         )
-    return dict(pairs)
+    used = {name: part for name, part in pairs if not isinstance(part, str)}
+    if not used:
+        raise InputError('estimator must have one that is not "drop", got none')
+    return used
 
 
 def classes_of_frozen(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
@@ -100,8 +115,10 @@ def check_parameters(model: Any) -> None:
         named_estimators(model.estimator)
         names = [name for name, _ in model.estimator]
         model._validate_names(names)
-        if "splitter" in names:  # so metadata routing calls cv
-            raise InputError("estimator must have other names than 'splitter', got that")
+        if reserved := sorted({*names} & RESERVED_NAMES):
+            raise InputError(
+                f"estimator must have other names than metadata routing, got {reserved[0]!r}"
+            )
         if model.subforest == "exchangeable":
             raise InputError(
                 'subforest must be "all" with several estimators, got "exchangeable": give one '
@@ -148,6 +165,8 @@ def route(
         routed = process_routing(model, "fit", **present, **fit_params)
         params = {key: v for key, v in routed[name].fit.items() if v is not None}
         return params, None, {**routed.splitter.split, **split_params}
+    if isinstance(model.estimator, list | tuple):
+        fit_params = params_of_member(fit_params, name, [other for other, _ in model.estimator])
     path, last = [], estimator
     while isinstance(last, Pipeline):
         step, last = last.steps[-1]
@@ -159,3 +178,18 @@ def route(
             "the weights are used for calibration alone"
         )
     return fit_params, "__".join([*path, "sample_weight"]) if takes_weight else None, split_params
+
+
+def params_of_member(params: dict[str, Any], name: str, names: list[str]) -> dict[str, Any]:
+    """Return what goes to the ``fit`` of one of several estimators, by their names.
+
+    A parameter ``name__key`` goes to that estimator alone, as ``key``, others to all.
+    """
+    member = {}
+    for key, value in params.items():
+        prefix, _, rest = key.partition("__")
+        if not rest or prefix not in names:
+            member[key] = value
+        elif prefix == name:
+            member[rest] = value
+    return member

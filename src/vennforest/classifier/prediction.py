@@ -46,8 +46,14 @@ from vennforest.prior import (
 )
 from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.data import skip_shared_steps
-from vennforest.sources.estimators import as_read
+from vennforest.sources.estimators import as_read, refuse_other_columns
 from vennforest.sources.row_hashes import HashArray, hash_rows
+from vennforest.sources.training_columns import (
+    MIN_COMPARED_ROWS,
+    ColumnDifference,
+    TrainingColumns,
+    differences_of,
+)
 
 Curves = PerGroup[list[ScoreIntervals]]
 _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
@@ -58,9 +64,11 @@ _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictio
 class FittedClassifier:
     """The state of a classifier: models, their calibration examples, and calibrators.
 
-    Rows that belong together have one number in ``row_groups``; objects are calibrated separately
-    in each of ``groups``. Without ``point_calibrators``, which map the scores of all folds to
-    probabilities, calibrators merge their bounds. ``record`` is how the model came to be.
+    ``columns`` summarise the data frame that was fitted to, None for arrays. Rows that belong
+    together have one number in ``row_groups``; objects are calibrated separately in each of
+    ``groups``. A table of new rows must have the columns ``column_names``. Without
+    ``point_calibrators``, which map the scores of all folds to probabilities, calibrators merge
+    their bounds. ``record`` is how the model came to be.
     """
 
     classes: NDArray[Any]
@@ -73,6 +81,8 @@ class FittedClassifier:
     row_groups: IntArray | None = None
     groups: Groups | None = None
     group_codes: IntArray | None = None
+    columns: TrainingColumns | None = None
+    column_names: list[str] | None = None
     shift: ShiftedPrior | None = None
     record: dict[str, Any] = field(default_factory=dict)
     fold_calibrators: list[PerGroup[Calibrator]] = field(default_factory=list)
@@ -93,9 +103,13 @@ class FittedClassifier:
         """The class frequencies (k,) that probabilities are for."""
         if self.shift is not None:
             return self.shift.shares
-        examples = CalibrationExamples.of(self.folds)
-        totals = np.bincount(examples.codes, examples.weight, len(self.classes))
-        return np.asarray(totals / totals.sum())
+        return CalibrationExamples.of(self.folds).class_shares(len(self.classes))
+
+    def column_differences(self, X: Any) -> list[ColumnDifference]:
+        """Return the columns of a data frame, as the models read it, that differ from training."""
+        if self.columns is None or count_rows(X) < MIN_COMPARED_ROWS:
+            return []
+        return differences_of(self.columns, as_read(X, self.folds[0].model))
 
     def hash_as_read(self, X: Any) -> HashArray:
         """Return hashes (n,) of rows as the models read them, by which rows are recognised.
@@ -123,8 +137,12 @@ class FittedClassifier:
         for codes in (self.row_groups, self.group_codes):
             if codes is not None:
                 check_array(codes, "group_codes", (n_rows,), "i", 0)
+        if self.column_names is not None:
+            are_names = all(type(name) is str for name in self.column_names)
+            require(are_names, "column_names must be names")
         if self.row_sketch is not None:
             check_array(self.row_sketch, "row_sketch", (None,), "u")
+        require(isinstance(self.columns, TrainingColumns | None), "columns must be of training")
         has_codes = (self.groups is None) == (self.group_codes is None)
         require(has_codes, "group_codes must be of groups")
         has_shares = self.shift is None or len(self.shift.shares) == len(self.classes)
@@ -173,6 +191,7 @@ def scores_of_rows(
     """
     refuse_masked(X, "X")
     count_rows(X, low=1)
+    refuse_other_columns(X, fitted.column_names)
     has_point = fitted.point_calibrators is not None
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)
@@ -397,15 +416,3 @@ def interval_curves_of(
         )
 
     return PerGroup.fit(curves, codes_of(examples.rows, fitted.group_codes))
-
-
-# --- calibration examples ------------------------------------------------------------------------
-
-
-def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
-    """Return the probabilities (n, k) of the calibration examples, before any `ShiftedPrior`."""
-    parts = []
-    for fold, per_group in zip(fitted.folds, fitted.fold_calibrators, strict=True):
-        codes = codes_of(fold.rows, fitted.group_codes)
-        parts.append(_probabilities(fitted.point_calibrators or per_group, fold.scores, codes))
-    return np.concatenate(parts)

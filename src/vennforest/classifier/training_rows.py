@@ -2,64 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from vennforest._validation import FloatArray
 from vennforest.calibrators.bounded import has_bounds
-from vennforest.classifier.fitting import draw_parts, fit_calibrators
+from vennforest.classifier.blend import BlendedModel
+from vennforest.classifier.fitting import fit_calibrators, parts_of_rows
 from vennforest.classifier.prediction import FittedClassifier, Prediction, RowScores, predict_scores
 from vennforest.groups import codes_of
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import CalibrationExamples
-
-N_REFITS = 5
-"""Parts of the training rows, each of which calibrators are fitted again without."""
+from vennforest.sources import CalibrationExamples, Fold
 
 
 def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
 
-    Calibrators are fitted again without each of five parts of the rows, and calibrate the rows of
-    that part at their calibration scores. NaN for rows that calibrate nothing.
+    They are those of `predict_examples`, the means where a splitter scores a row several times. NaN
+    for rows that calibrate nothing.
     """
     if fitted.calibrate_on == "training":
         raise AttributeError(
             'calibrate_on must be "oob" or "cv" for probabilities of training rows, got "training"'
         )
-    examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
-    all_rows = CalibrationExamples.of(examples).rows
-    if fitted.n_rows is None or all_rows is None:
+    rows = CalibrationExamples.of(fitted.folds).rows
+    if fitted.n_rows is None or rows is None:
         raise AttributeError(
             "calibrate_on must be a source that says which rows calibrate (Fold.rows), got another"
         )
-    # Groups stay whole, and the part of a row depends on no label.
-    units = all_rows if fitted.row_groups is None else fitted.row_groups[all_rows]
-    part_of_example = draw_parts(units, N_REFITS)
-    parts = np.split(part_of_example, np.cumsum([len(fold.codes) for fold in examples])[:-1])
-    total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
-    count = np.zeros(fitted.n_rows)
-    for part in range(part_of_example.max() + 1):
-        remaining = [fold.select(of != part) for fold, of in zip(examples, parts, strict=True)]
-        if not all(len(fold.codes) for fold in remaining):
-            continue
-        refitted = fit_calibrators(
-            fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
-        )
-        for fold, of, per_group in zip(examples, parts, refitted.fold_calibrators, strict=True):
-            some = fold.select(of == part)
-            scores = RowScores(some.scores, None, some.scores)
-            bounds, p = predict_scores(
-                replace(refitted, folds=fitted.folds[:1], fold_calibrators=[per_group]),
-                [scores],
-                codes_of(some.rows, fitted.group_codes),
-            )
-            values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
-            rows = np.asarray(some.rows)  # a splitter may score a row several times
-            np.add.at(total, rows, np.stack(values, axis=1))
-            np.add.at(count, rows, 1)
+    values = predict_examples(fitted)
+    is_predicted = ~np.isnan(values[:, 0, 0])
+    total = np.zeros((fitted.n_rows, *values.shape[1:]))
+    np.add.at(total, rows[is_predicted], values[is_predicted])
+    count = np.bincount(rows[is_predicted], minlength=fitted.n_rows)
     with np.errstate(invalid="ignore"):
         p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
     if not has_bounds(fitted.calibrators[0]):
         return Prediction(None, p)
     return Prediction(Multiprobability(lower, upper, fitted.classes), p)
+
+
+def predict_examples(fitted: FittedClassifier, scored: Sequence[Fold] | None = None) -> FloatArray:
+    """Return predictions of the calibration examples, (n, 3, k), each without its own label.
+
+    These are the probability and both bounds (the probability where the method has none), fold
+    after fold. Calibrators, and the maps and weights of a blend, are fitted again without each of
+    five parts of the rows, and calibrate the rows of that part at their calibration scores, or at
+    those of the folds ``scored``. NaN where nothing is left of a fold.
+    """
+    examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
+    rows = CalibrationExamples.of(examples).rows
+    ends = np.cumsum([len(fold.codes) for fold in examples])
+    # Without row numbers each example is a row.
+    part_of_example = parts_of_rows(
+        np.arange(ends[-1]) if rows is None else rows, None if rows is None else fitted.row_groups
+    )
+    parts = np.split(part_of_example, ends[:-1])
+    values = np.full((ends[-1], 3, len(fitted.classes)), np.nan)
+    of_fold = np.split(values, ends[:-1])
+    for part in range(part_of_example.max() + 1):
+        remaining = [fold.select(of != part) for fold, of in zip(examples, parts, strict=True)]
+        if not all(len(fold.codes) for fold in remaining):
+            continue
+        if isinstance(blend := fitted.folds[0].model, BlendedModel):
+            # Scores of other parts are by blends that have seen this one.
+            scores = blend.held_out_scores(part_of_example, part)
+            remaining = [replace(remaining[0], scores=scores)]
+        refitted = fit_calibrators(
+            fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
+        )
+        if fitted.shift is not None and fitted.shift.is_counted:
+            counted = CalibrationExamples.of(remaining).class_shares(len(fitted.classes))
+            refitted = replace(refitted, shift=fitted.shift.from_shares(counted))
+        for fold, of, per_group, out in zip(
+            scored or fitted.folds, parts, refitted.fold_calibrators, of_fold, strict=True
+        ):
+            some = CalibrationExamples.of([fold]).select(of == part)
+            bounds, p = predict_scores(
+                replace(refitted, folds=fitted.folds[:1], fold_calibrators=[per_group]),
+                [RowScores(some.scores, None, some.scores)],
+                codes_of(some.rows, fitted.group_codes),
+            )
+            ends_of_p = [p, p] if bounds is None else [bounds.lower, bounds.upper]
+            out[of == part] = np.stack([p, *ends_of_p], axis=1)
+    return values

@@ -7,9 +7,9 @@ from typing import Any, Literal, cast
 
 from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
-from vennforest._validation import InputError, check_option, warn_of_small_weights
+from vennforest._validation import InputError, check_option
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.calibrators.direction import ranking_area
+from vennforest.calibrators.direction import MIN_STANDARD_ERRORS, ranking_area
 from vennforest.commands.models import (
     check_probabilities_in,
     examples_to_keep,
@@ -24,7 +24,7 @@ from vennforest.export import to_json
 from vennforest.report.findings import for_json
 from vennforest.report.splits import group_codes
 from vennforest.scores import On, read_scores
-from vennforest.tables.files import TableFile, read_table
+from vennforest.tables.files import TableFile
 from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.target import split_target
 from vennforest.validation.update import TITLES, Choice, Update, gain_sentence, update
@@ -50,7 +50,6 @@ def run_calibrate(options: Calibrate) -> None:
             _check_update(options, rows, second)
         if options.increasing is None and len(rows.classes) == 2:
             _check_direction(second, rows, is_update=options.update is not None)
-        warn_of_small_weights(float(counts.total), len(counts))
         if options.update is None:
             calibrator.fit_counts(counts, increasing=INCREASING[options.increasing or "yes"])
         else:
@@ -168,11 +167,11 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
     """Return the update of the probabilities in the column of scores."""
     choose: Any = options.update
-    frame = read_table(options.data, [options.target], form=options.form)
+    frame = rows.table.read([options.target])
     table = split_target(frame, options.target, screened=False)
     p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[-1]))
-    columns = dividing_columns(options, options.data, frame, [options.groups])
     notes: list[str] = []
+    columns = dividing_columns(rows.table, frame, [options.groups], [], {}, notes)
     groups = group_codes(
         values_in(columns.loc[table.X.index]).get(options.groups or ""), len(p), notes
     )
@@ -184,8 +183,8 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool) -> None:
     """Raise an error if scores are clearly lower for the second of two classes."""
-    area, is_certain = ranking_area(counts)
-    if is_certain and area < 0.5:
+    area, error = ranking_area(counts)
+    if 0.5 - area > MIN_STANDARD_ERRORS * error:
         first, second = map(str, rows.classes)
         way_out = (
             f"give --increasing no if high scores mean that {second!r} is less likely, or "

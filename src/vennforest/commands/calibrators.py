@@ -41,7 +41,8 @@ def run_apply(options: Apply) -> None:
     calibrator = with_shares(file.calibrator, options.prior)
     refuse_own_output(file.columns.names, table.names, file.columns.classes)
     carried = options.carried or _without_predictions(table.names, calibrator)
-    settings = {"columns": file.columns.by_label, "missing_scores": options.missing_scores}
+    settings: dict[str, Any] = {"columns": file.columns.by_label, "calibrated_on": file.training()}
+    settings["missing_scores"] = options.missing_scores
     write_predictions(options, calibrator, table, carried=carried, **settings)
 
 

@@ -18,17 +18,21 @@ from vennforest._class_columns import (
     split_entry,
 )
 from vennforest._files import refused_as
+from vennforest._messages import warn
 from vennforest._shown import OUTPUT_KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
     check_probabilities_in,
+    column_differences,
     is_calibrator_file,
     labels_of_model,
+    noted,
     numbers_in,
     read_calibrator,
     read_model,
     read_rows,
     rows_for,
+    types_for,
     with_shares,
 )
 from vennforest.commands.options import FORM, Check
@@ -46,8 +50,10 @@ from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.section_words import MAX_LISTED, SECTIONS
 from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
+from vennforest.report.splits import read_times
 from vennforest.report.words import Words
-from vennforest.tables.files import find_name, read_table
+from vennforest.sources.training_columns import ColumnDifference
+from vennforest.tables.files import find_name
 from vennforest.tables.target import LabelledTable, split_target
 
 
@@ -56,13 +62,14 @@ class Outcome:
     """An evaluation, columns of probabilities by method and label, and commands.
 
     The last one of ``commands`` updates the probabilities; ``anew`` calibrates the scores of a
-    calibrator again.
+    calibrator again. ``differences`` are columns that differ from training.
     """
 
     evaluation: Evaluation
     columns: dict[str, dict[str, str]]
     commands: list[list[str]]
     anew: list[str] | None = None
+    differences: Sequence[ColumnDifference] = ()
 
 
 def run_check(options: Check) -> None:
@@ -70,12 +77,15 @@ def run_check(options: Check) -> None:
     failures = _check_options(options)
     path = options.data or options.predictions
     model = _model_of(options)
-    frame = read_rows(path, model, options.form, options.target)
-    options.row_counts[path] = len(frame)
+    types = types_for(model, options.types)
+    file, frame = read_rows(path, model, options, [options.target])
+    if options.horizon is not None:  # a row without a label was last seen without the event
+        frame = _without_event(frame, options)
     table = split_target(frame, options.target, name=path.name, screened=False)
     groups, by = [options.groups, options.grades, options.validation], options.by or []
+    by = [*by, *filter(None, (options.weight, options.time, options.until))]
     segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
-    divided = dividing_columns(options, path, frame, groups, [*segmented, *by])
+    divided = dividing_columns(file, frame, groups, [*by, *segmented], types, table.notes)
     divided = divided.loc[table.X.index]
     if options.data is None:
         outcome = _check_columns(options, table, divided)
@@ -85,12 +95,12 @@ def run_check(options: Check) -> None:
     evaluation = outcome.evaluation
     is_off = evaluation.verdict.action == "recalibrate"
     commands = _next_commands(options, evaluation, outcome) if is_off else []
-    write_page(evaluation, options, commands, outcome.columns)
+    write_page(evaluation, options, commands, outcome.columns, outcome.differences)
     words, sections = Words(evaluation.findings), evaluation.sections
     for name in ("grades", "segments", "sites"):
         if name in sections:
             say(SECTIONS[name].sentences(words, sections[name], MAX_LISTED)[0])
-    fail(evaluation, failures)
+    fail(evaluation, failures, outcome.differences)
 
 
 def _check_options(options: Check) -> list[str]:
@@ -106,7 +116,25 @@ def _check_options(options: Check) -> list[str]:
         raise InputError("--reference must be given with --grades, got no --grades")
     if options.grades is not None and options.groups is not None:
         raise InputError(GRADES_OF_GROUPS)
+    if options.horizon is not None and None in (options.time, options.until):
+        raise InputError("--horizon must be used with --time and --until, the dates of each row")
+    if options.until is not None and options.horizon is None:
+        raise InputError("--until must be used with --horizon, got no --horizon")
+    if options.time is not None and options.grades is None and options.horizon is None:
+        raise InputError("--time must be used with --grades or --horizon, got neither")
     return check_page_options(options)
+
+
+def _without_event(frame: pd.DataFrame, options: Check) -> pd.DataFrame:
+    """Return the table with the other label where the label of the event is missing."""
+    labels = frame[options.target]
+    present = labels.dropna().unique().tolist()
+    negative = [label for label in present if str(label) != options.positive]
+    if options.positive is None and len(present) == 2:
+        negative = sorted(present)[:1]
+    if labels.notna().all() or len(negative) != 1:
+        return frame
+    return frame.assign(**{options.target: labels.fillna(negative[0])})
 
 
 def _check_columns(options: Check, table: LabelledTable, divided: pd.DataFrame) -> Outcome:
@@ -215,7 +243,8 @@ def _arguments(
     options: Check, table: LabelledTable, divided: pd.DataFrame, classes: Sequence[Any]
 ) -> dict[str, Any]:
     """Return the arguments of ``check`` beside labels and probabilities."""
-    named = [options.groups, options.validation, *(options.by or [])]
+    named = [options.groups, options.validation, options.weight, *(options.by or [])]
+    named += [options.time, options.until]
     values = values_in(divided[list(dict.fromkeys(filter(None, named)))])
     arguments = common_arguments(options, table, values) | {"updates": options.updates}
     promised = [name for name in PROMISES if getattr(options, name) is not None]
@@ -226,19 +255,41 @@ def _arguments(
         arguments["site"] = values[options.validation]
     if options.grades is not None:
         arguments["grades"] = divided[options.grades]
+        arguments["time"] = None if options.time is None else values[options.time]
+    if options.horizon is not None:
+        entry, end = (
+            read_times(values[str(name)], str(name)) for name in (options.time, options.until)
+        )
+        days = (end - entry) / np.timedelta64(1, "D") if entry.dtype.kind == "M" else end - entry
+        arguments["follow_up"] = np.asarray(days, dtype=np.float64), options.horizon
     if options.reference is not None:
-        reference = read_table(options.reference, [str(options.grades)], form=options.form)
-        options.row_counts[options.reference] = len(reference)
-        arguments["reference"] = reference[find_name(reference.columns, str(options.grades))]
+        grades = str(options.grades)
+        reference = read_rows(options.reference, None, options, [grades])[1]
+        arguments["reference"] = reference[find_name(reference.columns, grades)]
+        _warn_of_zeros(grades, divided[grades], arguments["reference"])
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
         columns = [*map(str, divided)]
         unused = [split_entry(entry, classes, columns)[1] for entry in options.probability or ()]
-        unused += [name for name in (options.groups, options.grades, options.validation) if name]
+        named = [options.groups, options.grades, options.validation, options.weight]
+        unused += [name for name in [*named, options.time, options.until] if name]
         unused += [name for label in classes for name in columns_of(label, OUTPUT_KINDS)]
         arguments["segments"] = divided[[name for name in columns if name not in unused]]
     elif options.segments:
         arguments["segments"] = divided[options.segments]
     return arguments
+
+
+def _warn_of_zeros(name: str, grades: Any, reference: Any) -> None:
+    """Warn of grades that differ from those of the reference by leading zeros alone."""
+    rows, earlier = ({str(grade) for grade in column.dropna()} for column in (grades, reference))
+    without_zeros = {grade.lstrip("0"): grade for grade in earlier - rows}
+    for grade in sorted(rows - earlier):
+        if (other := without_zeros.get(grade.lstrip("0"))) is not None:
+            warn(
+                f"{name!r} is {grade!r} in the rows and {other!r} in the reference, which are "
+                "different grades: write them alike in both"
+            )
+            return
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, columns: ClassColumns, n_models: int) -> Any:
@@ -279,11 +330,13 @@ def _judge_model(
             options.predictions, options.scores, table=[*map(str, table.X.columns)]
         )
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
+        differences = file.differences(X)
         words = ["apply", *inputs, *words, *_repeated("-s", options.scores)]
         anew = ["calibrate", inputs[1], *target, *_repeated("-s", file.columns.entries)]
         anew += options.words(FORM)
     else:
         X = rows_for(model, table.X)
+        differences = column_differences(model, X)
         words = ["predict", *inputs, "--keep", *words, *_repeated("--trust", options.trusted)]
     words += options.words(["prior", *FORM])
     classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
@@ -291,8 +344,8 @@ def _judge_model(
     commands = [words, ["calibrate", "scored.csv", *target, *columns]]
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
-    with refused_as("the table does not fit the model"):
+    with refused_as("the table does not fit the model"), noted(differences, table.notes):
         arguments = _arguments(options, table, divided, [*model.classes_])
         evaluation = check(y, model, X=X, **arguments)
     of_labels = {evaluation.verdict.method: {str(c): f"p({c})" for c in model.classes_}}
-    return Outcome(evaluation, of_labels, commands, anew)
+    return Outcome(evaluation, of_labels, commands, anew, differences)

@@ -14,18 +14,18 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning, as_sentence, listed
-from vennforest._validation import IntArray
+from vennforest._validation import FloatArray
 from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
-from vennforest.commands.pages import dividing_columns, record_of, split_table
-from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
+from vennforest.commands.pages import record_of, split_table, weights_in
+from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import table_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
-from vennforest.tables.files import read_table
+from vennforest.tables.files import TableFile
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types, texts_of
 
@@ -37,15 +37,15 @@ def run_fit(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
     with progress_bar("Training"):
-        table, groups = _labelled_table(options)
+        table, fit_options, decimal = _labelled_table(options)
         notes, y = table.notes, table.y
-        model = _fit(options, table, groups)
+        model = _fit(options, table, fit_options, decimal)
         columns = table_columns(model)
         assert columns is not None
         labels, counts = np.unique(y, return_counts=True)
         classes = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
         notes += _few_rows(classes)
-        measures = _measures(model, y)
+        measures = _measures(model, y, fit_options.get("sample_weight"))
         header = {
             "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
@@ -58,7 +58,7 @@ def run_fit(options: Fit) -> None:
         model._fitted = replace(model._state, record=header)
         write_model(model, options.output)
         try:
-            notes += audit_notes(model, table.X, y, groups)
+            notes += audit_notes(model, table.X, y, fit_options.get("groups"))
         except Exception as error:  # the model is written: the command has not failed
             notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
     for note in notes:
@@ -77,22 +77,26 @@ def run_fit(options: Fit) -> None:
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _labelled_table(options: Fit) -> tuple[LabelledTable, IntArray | None]:
-    """Return the table, and the code of each row's group, if there are groups."""
+def _labelled_table(options: Fit) -> tuple[LabelledTable, dict[str, Any], str | None]:
+    """Return the table, what ``fit`` takes beside it, and the decimal sign of a CSV's text.
+
+    ``fit`` takes codes of groups, and weights.
+    """
     types = {} if options.types is None else read_types(options.types)
-    as_text, missing = [*texts_of(types), options.target], names_in(options.missing)
-    frame = read_table(options.data, as_text, missing, options.form)
-    if options.by is not None and options.by not in types:
-        by = dividing_columns(options, options.data, frame, [], [options.by])[options.by]
-        if by.dtype != frame[options.by].dtype:  # 01 and 1 are two groups
-            types[options.by], frame[options.by] = "category", by
-    name, split_by = options.data.name, [options.groups]
-    table, values = split_table(options, frame, options.target, name, types, split_by)
-    groups = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
-    return table, groups
+    as_text, missing = [*texts_of(types), options.target], options.missing or ()
+    file = TableFile(options.data, options.form)
+    frame, name, groups = file.read(as_text, missing), options.data.name, [options.groups]
+    table, values = split_table(options, file, frame, options.target, name, types, groups)
+    codes = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
+    weight = None if options.weight is None else weights_in(values, options.weight)
+    fit_options = {"groups": codes, "sample_weight": weight}
+    fit_options = {name: value for name, value in fit_options.items() if value is not None}
+    return table, fit_options, file.decimal if file.decimal_is_detected else None
 
 
-def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> CalibratedClassifier:
+def _fit(
+    options: Fit, table: LabelledTable, fit_options: dict[str, Any], decimal: str | None
+) -> CalibratedClassifier:
     """Return the classifier fitted to a table; warnings become notes of the table."""
     estimator = table_estimator(
         options.estimator,
@@ -100,7 +104,8 @@ def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> Calibra
         options.seed,
         options.jobs,
         types=table.types or None,
-        missing=names_in(options.missing) or None,
+        missing=options.missing,
+        decimal=decimal,
     )
     model = CalibratedClassifier(
         estimator,
@@ -116,7 +121,7 @@ def _fit(options: Fit, table: LabelledTable, groups: IntArray | None) -> Calibra
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
         with refused_as():
-            model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
+            model.fit(table.X, table.y, **fit_options)
     table.notes.extend(dict.fromkeys(as_sentence(str(warning.message)) for warning in caught))
     return model
 
@@ -132,7 +137,9 @@ def _few_rows(classes: Mapping[str, int]) -> list[str]:
     ]
 
 
-def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
+def _measures(
+    model: CalibratedClassifier, y: NDArray[Any], weight: FloatArray | None
+) -> dict[str, float]:
     """Return measures of out-of-sample predictions, {} if the model keeps none."""
     if model.calibrate_on_ == "training":
         return {}
@@ -142,12 +149,16 @@ def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
     if not is_predicted.any():
         return {}
     p, y = p[is_predicted], y[is_predicted]
-    baseline = np.tile([np.mean(y == label) for label in classes], (len(y), 1))
+    weight = None if weight is None else weight[is_predicted]
+    shares = [np.average(y == label, weights=weight) for label in classes]
+    baseline, options = np.tile(shares, (len(y), 1)), {"sample_weight": weight}
     measures: dict[str, float] = {"rows": len(y)}
     for prefix, q in (("", p), ("baseline_", baseline)):
-        measures[f"{prefix}accuracy"] = float(accuracy_score(y, classes[q.argmax(axis=1)]))
-        measures[f"{prefix}brier_score"] = float(brier_score_loss(y, q, labels=classes))
-        measures[f"{prefix}log_loss"] = float(log_loss(y, q, labels=classes))
+        measures[f"{prefix}accuracy"] = float(
+            accuracy_score(y, classes[q.argmax(axis=1)], **options)
+        )
+        measures[f"{prefix}brier_score"] = float(brier_score_loss(y, q, labels=classes, **options))
+        measures[f"{prefix}log_loss"] = float(log_loss(y, q, labels=classes, **options))
     if bounds is not None:
         width = bounds.width[is_predicted]
         measures["mean_width"] = float(width[np.arange(len(y)), p.argmax(axis=1)].mean())

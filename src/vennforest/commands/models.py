@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,20 +22,28 @@ from vennforest._class_columns import (
     labels_of_column,
     refuse_own_output,
 )
-from vennforest._messages import listed
+from vennforest._messages import CalibrationWarning, as_sentence, listed
 from vennforest._validation import FloatArray, InputError, check_inside, text_of_label
 from vennforest.batch import number_columns, table_columns
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
+from vennforest.commands.options import Check, Watch
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import score_columns
 from vennforest.scores import read_scores
+from vennforest.sources.training_columns import (
+    MIN_COMPARED_ROWS,
+    ColumnDifference,
+    NewColumns,
+    TrainingColumns,
+)
 from vennforest.tables.cells import CellColumn
 from vennforest.tables.columns import unknown_names
-from vennforest.tables.files import DETECTED, find_name, read_table
+from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import typed_labels
 from vennforest.tables.text import TableFormat
+from vennforest.tables.types import read_types, texts_of
 
 MAX_EXAMPLES = 4_096
 """Scores that a file keeps of a calibrator that keeps none itself."""
@@ -70,19 +81,65 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
     return features.to_numpy()
 
 
-def read_rows(
-    path: Path, model: Any, form: TableFormat = DETECTED, target: str | None = None
-) -> pd.DataFrame:
-    """Read a table for a model, whose columns get the types and missing markers of its training.
+def types_for(model: Any, types: Path | str | None) -> dict[str, str]:
+    """Return the types of a table's columns: those declared, and the dates of a model's columns."""
+    declared = {} if types is None else read_types(types)
+    table = table_columns(model)
+    trained = {} if table is None else table.as_types()
+    for name in declared:
+        if name in trained:
+            raise InputError(
+                f"--types must be of columns that the model does not read, got {name!r}: the model "
+                f"knows it as {trained[name]}"
+            )
+    return {name: t for name, t in trained.items() if t.startswith("date")} | declared
 
-    The types of other columns are inferred from these rows. Labels stay text.
+
+def open_table(path: Path, model: Any, form: TableFormat) -> TableFile:
+    """Open a table for a model; its text has the decimal sign of training, unless form has one."""
+    file, table = TableFile(path, form), table_columns(model)
+    if file.decimal_is_detected and table is not None and table.decimal is not None:
+        file.decimal, file.decimal_is_detected = table.decimal, False
+    return file
+
+
+def read_rows(
+    path: Path,
+    model: Any,
+    options: Check | Watch,
+    as_text: Iterable[str | None] = (),
+) -> tuple[TableFile, pd.DataFrame]:
+    """Open a table for a model, whose columns get the types and missing markers of its training.
+
+    Of other columns those declared and those of ``as_text`` stay text, as labels do.
     """
     table = table_columns(model)
-    if table is None:
-        return read_table(path, [target or ""], form=form)
-    numbers = number_columns(model, table)
-    as_text = [name for name in table.feature_names_in_ if name not in numbers]
-    return read_table(path, [*as_text, target or ""], table.missing or (), form)
+    types = {} if options.types is None else read_types(options.types)
+    texts, markers = [*as_text, *texts_of(types)], []
+    if table is not None:
+        numbers = number_columns(model, table)
+        texts += [name for name in table.feature_names_in_ if name not in numbers]
+        markers = table.missing or []
+    file = open_table(path, model, options.form)
+    frame = file.read([name for name in texts if name is not None], markers)
+    options.row_counts[path] = len(frame)
+    return file, frame
+
+
+@contextmanager
+def noted(differences: Sequence[ColumnDifference], notes: list[str]) -> Iterator[None]:
+    """Add columns that differ from training to ``notes``, in place of their warnings."""
+    notes += [as_sentence(difference.message) for difference in differences]
+    with warnings.catch_warnings():
+        for difference in differences:
+            warnings.filterwarnings("ignore", re.escape(difference.message), CalibrationWarning)
+        yield
+
+
+def column_differences(model: Any, X: Any) -> list[ColumnDifference]:
+    """Return the columns of rows for a classifier that differ from training."""
+    is_ours = isinstance(model, CalibratedClassifier)
+    return model._state.column_differences(X) if is_ours else []
 
 
 def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
@@ -180,7 +237,27 @@ class CalibratorFile:
         refuse_own_output(names, [*map(str, frame.columns)], classes)
         table = np.column_stack([numbers_in(frame, name) for name in names])
         scores = self.columns.scores_in(table, self.calibrator.on_)
-        return read_scores(scores, 2, self.calibrator.on_).values if len(classes) == 2 else scores
+        if len(classes) > 2:
+            return scores
+        mask_distance = self.calibrator.mask_distance_
+        return read_scores(scores, 2, self.calibrator.on_, mask_distance=mask_distance).values
+
+    def training(self) -> TrainingColumns | None:
+        """Return the summary of the scores that were calibrated on, None if the file has none."""
+        if (examples := self.examples()) is None:
+            return None
+        scores = examples[0].reshape(len(examples[0]), -1)
+        names = self.columns.names[-scores.shape[1] :]
+        return TrainingColumns.of(zip(names, scores.T, strict=True), len(scores))
+
+    def differences(self, scores: FloatArray) -> list[ColumnDifference]:
+        """Return the columns of scores (n,) or (n, k) that differ from those calibrated on."""
+        training = self.training()
+        if training is None or len(scores) < MIN_COMPARED_ROWS:
+            return []
+        new = NewColumns(training)
+        new.add(zip(training.names, scores.reshape(len(scores), -1).T, strict=True), len(scores))
+        return list(new.differences())
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""
@@ -240,7 +317,7 @@ def read_document(
         calibrator, document = from_json(text), json.loads(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    return calibrator, score_columns(document), document.get("about", {})
+    return calibrator._by_class(), score_columns(document), document.get("about", {})
 
 
 def read_calibrator(

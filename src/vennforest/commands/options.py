@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform
 import typer
 
 from vennforest._files import (
+    Address,
     Input,
     Output,
     check_files,
+    is_json,
     is_standard,
     local_copy,
+    location,
     marked,
     shown_path,
 )
@@ -26,6 +29,10 @@ from vennforest.commands.terminal import leave_stdout, streams_of
 if TYPE_CHECKING:
     from vennforest.tables.text import TableFormat
 
+    File = Path
+else:
+    File = str  # as typed, since a path drops a slash of an address
+
 # Names for the help, which does not import what they name: that takes seconds.
 METHOD_CHOICES = (
     "none", "platt", "isotonic", "beta", "temperature", "bostrom", "matrix", "spline", "venn",
@@ -33,8 +40,8 @@ METHOD_CHOICES = (
 )  # fmt: skip
 SOURCES = ("oob", "holdout", "cv", "training")
 ESTIMATOR_NAMES = (
-    "mixed-forest", "random-forest", "extra-trees", "hist-gradient-boosting", "logistic",
-    "lightgbm", "xgboost", "catboost",
+    "mixed-forest", "random-forest", "extra-trees", "hist-gradient-boosting", "small-boosting",
+    "logistic", "lightgbm", "xgboost", "catboost",
 )  # fmt: skip
 
 app = typer.Typer(
@@ -66,6 +73,32 @@ def column(description: str, *names: str, default: str | bool = False) -> Any:
     return option(description, *names, metavar="COLUMN", default=default)
 
 
+def _names_in(param: typer.CallbackParam, texts: list[str] | None) -> list[str] | None:
+    """Return the names in lists such as ``A,B``, which add up."""
+    names = [name.strip() for text in texts or () for name in text.split(",") if name.strip()]
+    if texts and not names:
+        raise InputError(f"{param.opts[0]} must name one or more, got {texts[0]!r}")
+    return names or None
+
+
+def comma_list(description: str, metavar: str = "A,B,…", default: str | bool = False) -> Any:
+    """Declare an option with names separated by commas, which may be given several times."""
+    return typer.Option(metavar=metavar, help=description, show_default=default, callback=_names_in)
+
+
+class Command(typer.core.TyperCommand):
+    """A command that refuses an option with one value if it is given twice."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments that are left after the options are read."""
+        _, _, params = self.make_parser(ctx).parse_args(args=list(args))
+        for param in params:
+            is_list = getattr(param, "multiple", False) or getattr(param, "is_flag", False)
+            if params.count(param) > 1 and not is_list:
+                raise InputError(f"{param.opts[0]} must be given once, got it twice")
+        return super().parse_args(ctx, args)
+
+
 def _show_version(is_requested: bool) -> None:
     if is_requested:
         typer.echo(f"vennforest {__version__}")
@@ -92,21 +125,21 @@ TABLE = "A table: CSV, Parquet, Arrow or Excel; - is standard input."
 SEVERAL = "(several times)"
 OUTPUT = option("The file to write, or -.", "--output", "-o", metavar="FILE")
 
-Data = Annotated[Path, argument("DATA", TABLE), Input("table")]
-OptionalData = Annotated[Path | None, argument("DATA", TABLE), Input("table")]
-ScoresTable = Annotated[Path, argument("SCORES", TABLE), Input("table of scores")]
+Data = Annotated[File, argument("DATA", TABLE), Input("table")]
+OptionalData = Annotated[File | None, argument("DATA", TABLE), Input("table")]
+ScoresTable = Annotated[File, argument("SCORES", TABLE), Input("table of scores")]
 Target = Annotated[str, column("Labels.", "--target", "-t")]
 OptionalTarget = Annotated[Text, column("Labels.", "--target", "-t")]
 ScoreColumns = Annotated[Names, column("Scores.", "--score", "-s", default="those of calibrate")]
-PredictionTable = Annotated[Path, OUTPUT, Output("output")]
-Page = Annotated[Path, OUTPUT, Output("page")]
+PredictionTable = Annotated[File, OUTPUT, Output("output")]
+Page = Annotated[File, OUTPUT, Output("page")]
 FIGURE_FILES = tuple(
     f"{name}.{ending}"
     for name in ("calibration", "decision-curve", "intervals")
     for ending in ("svg", "pdf", "png", "csv")
 )
 Figures = Annotated[
-    Path | None,
+    File | None,
     option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER", default=False),
     Output("figures", FIGURE_FILES),
 ]
@@ -117,7 +150,7 @@ FigureAxes = Annotated[
     Text, option("Ends of the axes of the figures.", metavar="0,.2", default=False)
 ]
 MethodsText = Annotated[
-    Path | None,
+    File | None,
     option("Methods and results, for a paper.", metavar="FILE.md", default=False),
     Output("text"),
 ]
@@ -126,6 +159,7 @@ Estimator = Annotated[
     Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
 ]
 GroupsColumn = Annotated[Text, column("Groups of dependent rows, such as patients.")]
+WeightColumn = Annotated[Text, column("Weights of rows, such as those of a survey.")]
 Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
 Delimiter = Annotated[Text, option("Between cells of CSV.", metavar="SIGN", default="as in CSV")]
 TextEncoding = Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")]
@@ -137,25 +171,27 @@ FileFormat = Annotated[
         "csv, parquet or arrow (its stream).", "--format", metavar="FORMAT", default="by the suffix"
     ),
 ]
-Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
+Kinds = Annotated[Names, comma_list("Any of p,bounds,confidence.", "KINDS", "all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
 MethodName = Annotated[str, option(f"{', '.join(METHOD_CHOICES)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
 Drop = Annotated[Names, column(f"A column to leave out {SEVERAL}.")]
 Keep = Annotated[Names, column(f"Keep this identifier {SEVERAL}.")]
 Types = Annotated[
-    Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types")
+    Text,
+    option('As {"ward": "category"}, or a file.', metavar="JSON"),
+    Input("file of types", or_json=True),
 ]
-Missing = Annotated[
-    Names, option(f'Missing cells: "n.d.,-999" {SEVERAL}.', metavar="A,B,…", default=False)
-]
+Missing = Annotated[Names, comma_list('Missing cells: "n.d.,-999".')]
 By = Annotated[Names, column(f"Report on its values {SEVERAL}.")]
 Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
 CostsTable = Annotated[
-    Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
+    Text,
+    option("Costs of decisions, or a file.", metavar="JSON"),
+    Input("file of costs", or_json=True),
 ]
 Tolerance = Annotated[float | None, option("Acceptable error, in points.", default="2")]
-Thresholds = Annotated[Text, option("Thresholds of the table.", metavar=".02,.05,…", default=False)]
+Thresholds = Annotated[Names, comma_list("Thresholds of the table.", ".02,.05,…")]
 Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
@@ -168,15 +204,17 @@ Share = Annotated[float | None, option("Find a threshold with at least this valu
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
 OutOfFold = Annotated[
-    Path | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
+    File | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
 ]
 FailOn = Annotated[
-    Text,
-    option(
-        "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, oe.",
-        metavar="A,B,…",
-        default=False,
+    Names,
+    comma_list(
+        "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, oe, "
+        "columns."
     ),
+]
+FailOnColumns = Annotated[
+    Names, comma_list("columns: exit with code 1 if one differs from training.")
 ]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
@@ -195,6 +233,12 @@ class Options:
     debug: Debug = False
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
     row_counts: dict[Path, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, mark in [*marked(self, Input), *marked(self, Output)]:
+            value = getattr(self, name)
+            if not (isinstance(mark, Input) and mark.or_json and is_json(value)):
+                object.__setattr__(self, name, location(value))
 
     def input_name(self, path: Path | None) -> str:
         """Return an input as it was given: the address of a local copy, without keys."""
@@ -274,7 +318,7 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
-    app.command(name)(run)
+    app.command(name, cls=Command)(run)
     return options
 
 
@@ -282,7 +326,8 @@ def _with_local_inputs(options: OptionsType, stack: ExitStack) -> OptionsType:
     """Return options with local copies of the input files, which the stack removes."""
     paths, addresses = {}, {}
     for name, _ in marked(options, Input):
-        if isinstance(path := getattr(options, name), Path):
+        path = getattr(options, name)
+        if isinstance(path, Path | Address):
             paths[name] = local = stack.enter_context(local_copy(path))
             addresses[local] = str(path) if is_standard(path) else shown_path(path)
     local_options = replace(options, **paths)  # type: ignore[arg-type]
@@ -315,7 +360,7 @@ class Fit(TableOptions):
 
     data: Data
     target: Target
-    output: Annotated[Path, OUTPUT, Output("model")] = Path("model.skops")
+    output: Annotated[File, OUTPUT, Output("model")] = Path("model.skops")
     estimator: Annotated[
         Text,
         option(f"{', '.join(ESTIMATOR_NAMES)}, blend.", metavar="NAME", default="mixed-forest"),
@@ -328,6 +373,7 @@ class Fit(TableOptions):
     ] = False
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: GroupsColumn = None
+    weight: WeightColumn = None
     drop: Drop = None
     keep: Keep = None
     types: Types = None
@@ -345,7 +391,7 @@ class Predict(TableOptions):
     interval low95(c) and high95(c).
     """
 
-    model: Annotated[Path, argument("MODEL", "A model written by fit."), Input("model")]
+    model: Annotated[File, argument("MODEL", "A model written by fit."), Input("model")]
     data: Data
     output: PredictionTable = Path("predictions.csv")
     columns: Kinds = None
@@ -356,6 +402,7 @@ class Predict(TableOptions):
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     trusted: Trusted = None
     file_format: FileFormat = None
+    fail_on: FailOnColumns = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -372,10 +419,9 @@ class Report(TableOptions):
     text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
-    methods: Annotated[
-        Text, option(f"{', '.join(METHOD_CHOICES[1:])}.", metavar="A,B,…", default="all")
-    ] = None
+    methods: Annotated[Names, comma_list(f"{', '.join(METHOD_CHOICES[1:])}.", default="all")] = None
     groups: GroupsColumn = None
+    weight: WeightColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
     validation: Annotated[
         Text, column("Sites, each predicted by a model of the others; by-group: --groups.")
@@ -407,7 +453,7 @@ class Check(TableOptions):
     """
 
     predictions: Annotated[
-        Path, argument("PREDICTIONS", "A table, model or calibrator."), Input("predictions")
+        File, argument("PREDICTIONS", "A table, model or calibrator."), Input("predictions")
     ]
     target: Target
     data: OptionalData = None
@@ -422,19 +468,27 @@ class Check(TableOptions):
     scores: ScoreColumns = None
     prior: Prior = None
     groups: GroupsColumn = None
+    weight: WeightColumn = None
+    horizon: Annotated[
+        float | None,
+        option("Days within which events count, with --time and --until.", default=False),
+    ] = None
+    time: Annotated[Text, column("Dates of entry; with --grades, the periods of the table.")] = None
+    until: Annotated[Text, column("Dates of the event, or on which a row was last seen.")] = None
     validation: Annotated[Text, column("Sites to compare and to pool over.")] = None
     by: By = None
     positive: Positive = None
     costs: CostsTable = None
     tolerance: Tolerance = None
     thresholds: Thresholds = None
+    types: Types = None
     trusted: Trusted = None
     sensitivity: Share = None
     specificity: Share = None
     precision: Share = None
     grades: Annotated[Text, column("Test each rating grade.")] = None
     reference: Annotated[
-        Path | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
+        File | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
     ] = None
     updates: Annotated[
         bool, option("Compare updates for another population anyway.", "--updates")
@@ -458,7 +512,7 @@ class Calibrate(TableOptions):
         list[str], column("Scores of the second class, or LABEL=COLUMN of each.", "--score", "-s")
     ]
     target: Target
-    output: Annotated[Path, OUTPUT, Output("calibrator")] = Path("calibrator.json")
+    output: Annotated[File, OUTPUT, Output("calibrator")] = Path("calibrator.json")
     method: Annotated[
         Text, option(f"{', '.join(METHOD_CHOICES)}.", default="venn-abers; with --update spline")
     ] = None
@@ -486,7 +540,7 @@ class Apply(TableOptions):
     interval low95(c) and high95(c).
     """
 
-    calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
+    calibrator: Annotated[File, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
     data: ScoresTable
     output: PredictionTable = Path("calibrated.csv")
     scores: ScoreColumns = None
@@ -497,6 +551,7 @@ class Apply(TableOptions):
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     file_format: FileFormat = None
+    fail_on: FailOnColumns = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -504,7 +559,7 @@ class Apply(TableOptions):
 class Sql(Options):
     """Print a query that adds a calibrator's probabilities to a table of scores."""
 
-    calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
+    calibrator: Annotated[File, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
     dialect: Annotated[str, option("duckdb, postgres, sqlite, snowflake, ….")] = "duckdb"
     table: Annotated[str, option("The text after FROM.", metavar="TEXT")] = "scores"
     scores: ScoreColumns = None
@@ -519,19 +574,20 @@ class Watch(TableOptions):
     these rows. The probability of a false alarm is at most --alpha, however many rows there are.
     """
 
-    model: Annotated[Path, argument("MODEL", "A model, calibrator or monitor."), Input("model")]
+    model: Annotated[File, argument("MODEL", "A model, calibrator or monitor."), Input("model")]
     data: Data
     target: OptionalTarget = None
     time: Annotated[
         Text, column("Times at which labels became known.", default="the order of DATA")
     ] = None
+    types: Types = None
     ids: Annotated[
         Text, column("Keys of rows: a row with a key that came before is left out.", "--id")
     ] = None
     scores: ScoreColumns = None
     output: Page = Path("watch.html")
     keep: Annotated[
-        Path | None, option("Save the monitor to continue.", metavar="FILE"), Output("monitor")
+        File | None, option("Save the monitor to continue.", metavar="FILE"), Output("monitor")
     ] = None
     reference: Annotated[
         Path | None,
@@ -539,7 +595,7 @@ class Watch(TableOptions):
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
-    fail_on: Annotated[Text, option("alarm: exit with code 1.", default=False)] = None
+    fail_on: Annotated[Names, comma_list("Exit with code 1 by any of: alarm, columns.")] = None
     trusted: Trusted = None
 
 
@@ -547,4 +603,4 @@ class Watch(TableOptions):
 class Show(Options):
     """Show the training, columns, classes and calibration of a model or calibrator."""
 
-    model: Annotated[Path, argument("MODEL", "A model or calibrator."), Input("model")]
+    model: Annotated[File, argument("MODEL", "A model or calibrator."), Input("model")]

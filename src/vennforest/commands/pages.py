@@ -11,74 +11,81 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import typer
 from pandas.api.types import infer_dtype
 
-from vennforest._files import Input, marked, shown_path, url_of, write_text
+from vennforest._files import Input, is_standard, marked, shown_path, write_text
+from vennforest._messages import listed
 from vennforest._program import __version__
-from vennforest._validation import InputError, has_leading_zeros
+from vennforest._validation import FloatArray, InputError
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
-from vennforest.commands.terminal import names_in, print_json, say
+from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
+from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.screening import notes_on_dates
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
 
 NEEDED_BY_FAILURE = {
     "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
-    "segments": "segments", "oe": "",
+    "segments": "segments", "oe": "", "columns": "",
 }  # fmt: skip
 """Names for ``--fail-on``, with the option that each needs."""
 
 
 def split_table(
     options: Fit | Report,
+    file: TableFile | None,
     frame: pd.DataFrame,
     target: str,
     name: str,
     types: Mapping[str, str],
-    split_by: Sequence[str | None],
+    groups: Sequence[str | None],
+    time: str | None = None,
 ) -> tuple[LabelledTable, dict[str, Any]]:
-    """Return features and labels, and the values of the columns ``split_by`` and ``by``.
+    """Return features and labels, and the values of ``groups``, ``time``, weights and ``by``.
 
-    The columns ``split_by``, groups and sites, are left out of the features.
+    The columns ``groups``, sites among them, ``time`` and weights are left out of the features.
     """
-    columns = [find_name(frame.columns, column) for column in split_by if column is not None]
+    of_values = [name for name in (time, options.weight) if name is not None]
+    columns = [find_name(frame.columns, name) for name in [*groups, *of_values] if name is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
     drop = list(dict.fromkeys(drop))
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
-    values = dividing_columns(options, options.data, frame, columns, by, types)
+    of_values += by if isinstance(options, Report) else []
+    values = dividing_columns(file, frame, groups, of_values, types, table.notes)
     return table, values_in(values.loc[table.X.index])
 
 
 def dividing_columns(
-    options: TableOptions,
-    path: Path | None,
+    file: TableFile | None,
     frame: pd.DataFrame,
     groups: Iterable[str | None],
-    of_values: Iterable[str] = (),
-    types: Mapping[str, str] = {},
+    of_values: Iterable[str],
+    types: Mapping[str, str],
+    notes: list[str],
 ) -> pd.DataFrame:
     """Return the columns that divide the rows of a table into groups, sites, grades or parts.
 
-    Text of ``groups`` stands as in the file. ``of_values`` may be numbers, unless one of them has
-    leading zeros. Columns of declared ``types`` are read as declared.
+    Text of ``groups`` stands as in the file. ``of_values`` may be numbers or dates; a note is added
+    if it is in doubt which. Columns of declared ``types`` are read as declared.
     """
-    of_groups = [name for name in groups if name is not None]
-    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *of_values]))
+    of_groups = [find_name(frame.columns, name) for name in groups if name is not None]
+    of_values = [find_name(frame.columns, name) for name in of_values]
+    names = list(dict.fromkeys([*of_groups, *of_values]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
-    frame = read_declared(frame[names], declared)
-    converted = [n for n in names if n not in declared and infer_dtype(frame[n]) != "string"]
-    if path is None or not converted:
-        return frame
-    texts = TableFile(path, options.form).read(converted, names=converted).where(frame.notna())
-    as_text = [
-        n for n in converted if n in of_groups or has_leading_zeros(map(str, texts[n].dropna()))
-    ]
-    return frame.assign(**texts[as_text])
+    doubtful = notes_on_dates(frame[[name for name in of_values if name not in declared]])
+    notes += [note for note in doubtful if note not in notes]
+    read = read_declared(frame[names], declared)
+    converted = [n for n in of_groups if n not in declared and infer_dtype(frame[n]) != "string"]
+    if file is None or not converted:
+        return read
+    return read.assign(**file.read(converted, names=converted).where(frame.notna()))
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:
@@ -98,6 +105,7 @@ def common_arguments(
     return {
         "positive": options.positive,
         "groups": None if options.groups is None else values[options.groups],
+        "sample_weight": None if options.weight is None else weights_in(values, options.weight),
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
         "tolerance": None if options.tolerance is None else options.tolerance / 100,
@@ -108,17 +116,25 @@ def common_arguments(
     }
 
 
-def shares_in(text: str | None, name: str) -> list[float] | None:
-    """Return the numbers in the text of an option, such as ``.02,.05``; None without."""
+def weights_in(values: Mapping[str, Any], name: str) -> FloatArray:
+    """Return the weights (n,) in a column."""
+    weights = pd.to_numeric(pd.Series(values[name]), errors="coerce").to_numpy(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError(f"the weights {name!r} must be numbers of 0 or more in every row")
+    return weights
+
+
+def shares_in(texts: list[str] | None, name: str) -> list[float] | None:
+    """Return the numbers in the texts of an option, such as ``.02``; None without."""
     try:
-        return None if text is None else [float(part) for part in names_in(text)]
+        return None if texts is None else list(map(float, texts))
     except ValueError:
-        raise InputError(f"--{name} must be like .02,.05, got {text!r}") from None
+        raise InputError(f"--{name} must be like .02,.05, got {','.join(texts or ())}") from None
 
 
 def axes_in(text: str | None) -> tuple[float, float] | None:
     """Return the ends of axes in text such as ``0,.2``; None without."""
-    ends = shares_in(text, "figure-axes")
+    ends = shares_in(None if text is None else text.split(","), "figure-axes")
     if ends is None or (len(ends) == 2 and 0 <= ends[0] < ends[1] <= 1):
         return None if ends is None else (ends[0], ends[1])
     raise InputError(f"--figure-axes must be two ends from 0 to 1, such as 0,.2, got {text!r}")
@@ -144,21 +160,27 @@ def check_page_options(options: Report | Check) -> list[str]:
     for name, value in look.items():
         if value is not None and options.figures is None:
             raise InputError(f"--figure-{name} must be used with --figures, got none")
-    names = names_in(options.fail_on)
+    names = options.fail_on or []
     for name in names:
         if name not in NEEDED_BY_FAILURE:
             raise InputError(
                 f"--fail-on must be any of {', '.join(NEEDED_BY_FAILURE)}, got {name!r}"
             )
+        if name == "columns" and (isinstance(options, Report) or options.data is None):
+            raise InputError("--fail-on columns must be used with a model: check MODEL DATA")
         needed = NEEDED_BY_FAILURE[name]
         if needed and getattr(options, needed, None) is None:
             raise InputError(f"--fail-on {name} must be used with --{needed}, got none")
     return names
 
 
-def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
+def fail(
+    evaluation: Evaluation, names: Sequence[str], differences: Sequence[ColumnDifference] = ()
+) -> None:
     """Exit with code 1 if one of the reasons of `check_page_options` applies."""
-    failures = evaluation.verdict.failures
+    differing = [difference.name for difference in differences]
+    sentence = f"columns differ from training: {listed(differing, 5)}" if differing else ""
+    failures = {**evaluation.verdict.failures, "columns": sentence}
     reasons = [failures[name] for name in names if failures[name]]
     for reason in reasons:
         say(f"Failed: {reason}.")
@@ -202,7 +224,7 @@ def typed_command() -> str:
     words = []
     for word in sys.argv[1:]:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        words.append(option + equals + (shown_path(value) if url_of(value) else value))
+        words.append(option + equals + (value if is_standard(value) else shown_path(value)))
     return shlex.join(["vennforest", *words])
 
 
@@ -211,10 +233,12 @@ def write_page(
     options: Report | Check,
     commands: Sequence[Sequence[str]],
     columns: Mapping[str, Mapping[str, str]],
+    differences: Sequence[ColumnDifference] = (),
 ) -> None:
     """Write the page; print the notes, the verdict and the commands to type next.
 
-    ``columns`` are those of the probabilities of each class, by method and label.
+    ``columns`` are those of the probabilities of each class, by method and label;
+    ``differences`` are columns that differ from training.
     """
     for note in evaluation.findings.notes:
         say(f"Note: {note}")
@@ -225,7 +249,8 @@ def write_page(
         look: Any = {"limits": axes_in(options.figure_axes)}
         evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width), **look)
     if options.text is not None:
-        write_text(options.text, evaluation.to_text())
+        # Names in the data may look like tags, which Markdown leaves to browsers.
+        write_text(options.text, re.sub(r"<(?=[A-Za-z/!?])", "&lt;", evaluation.to_text()))
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")
@@ -235,7 +260,8 @@ def write_page(
             "inputs": inputs_of(options),
         }
         of_roles = {name: getattr(options, name, None) for name in names}
-        summary["columns"] = {"probabilities": columns, **of_roles}
+        summary["columns"] = [difference._asdict() for difference in differences]
+        summary["roles"] = {"probabilities": columns, **of_roles}
         print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import typer
 
 from vennforest._files import is_standard, shown_path, written_whole
+from vennforest._messages import warn
+from vennforest._validation import check_option
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
-from vennforest.commands.models import numbers_of_labels, read_model, with_shares
+from vennforest.commands.models import numbers_of_labels, open_table, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.files import TableFile, output_format, table_as_text, table_writer
@@ -25,7 +28,7 @@ ROWS_PREDICTED_AT_ONCE = 20_000
 def run_predict(options: Predict) -> None:
     """Write predictions for the rows of a table, and print the number of rows."""
     model = with_shares(read_model(options.model, options.trusted), options.prior)
-    table, carried = TableFile(options.data, options.form), list(options.carried or ())
+    table, carried = open_table(options.data, model, options.form), list(options.carried or ())
     columns = None
     if table_columns(model) is None and not hasattr(model, "feature_names_in_"):
         columns = [name for name in table.names if name not in carried]
@@ -39,6 +42,8 @@ def write_predictions(
     options: Predict | Apply, model: Any, table: TableFile, **arguments: Any
 ) -> None:
     """Write a table's predictions; ``arguments`` are passed to `BatchPredictor`."""
+    for failure in options.fail_on or ():
+        check_option(failure, ("columns",), "--fail-on")
     start, n_rows, n_empty = time.perf_counter(), 0, 0
     if means := numbers_of_labels(model, options.mean, "--mean", "MEAN"):
         model = _with_means(model, means, table, arguments)
@@ -56,12 +61,21 @@ def write_predictions(
             progress(n_rows, table.n_rows)
     if n_empty:
         say(f"Note: {n_empty:,} rows have no score, and empty probabilities.")
+    differences = predictor.column_differences()
+    for difference in differences:
+        warn(difference.message)
     seconds, output = time.perf_counter() - start, shown_path(options.output)
     if options.as_json:
-        columns = predictor.schema.names
-        print_json({"n_rows": n_rows, "columns": columns, "seconds": seconds, "output": output})
+        summary = {
+            "n_rows": n_rows,
+            "columns": [difference._asdict() for difference in differences],
+        }
+        names = predictor.schema.names
+        print_json({**summary, "output_columns": names, "seconds": seconds, "output": output})
     else:
         say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
+    if options.fail_on and differences:
+        raise typer.Exit(1)
 
 
 def _with_means(
@@ -95,6 +109,10 @@ def output_table(
         return table_as_text(table, escape_formulas) if file_format == "csv" else table
 
     schema = convert(schema.empty_table()).schema
-    target = nullcontext(sys.stdout.buffer) if is_standard(output) else written_whole(output)
-    with target as part, table_writer(part, file_format, schema) as writer:
+    with ExitStack() as stack:
+        if is_standard(output):
+            file: Any = sys.stdout.buffer
+        else:  # an open file, since pyarrow takes no path with bytes that are not UTF-8
+            file = stack.enter_context(stack.enter_context(written_whole(output)).open("wb"))
+        writer = stack.enter_context(table_writer(file, file_format, schema))
         yield lambda table: writer.write_table(convert(table))

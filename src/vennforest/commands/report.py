@@ -23,16 +23,24 @@ from vennforest.commands.pages import (
     write_page,
 )
 from vennforest.commands.predict import output_table
-from vennforest.commands.terminal import names_in, progress_bar, say
+from vennforest.commands.terminal import progress_bar, say
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.estimators import BLENDED
 from vennforest.report.splits import times
-from vennforest.tables.files import TableFile, output_format, read_table
+from vennforest.tables.files import TableFile, output_format
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types, texts_of
 
 REPORT_OPTIONS = [f.name for f in fields(Report) if f.init and f.name not in ("data", "target")]
-FIT_OPTIONS = ["estimator", "trees", "groups", *("drop", "keep", "types", "missing"), *FORM, "seed"]
+FIT_OPTIONS = [
+    "estimator",
+    "trees",
+    "groups",
+    "weight",
+    *("drop", "keep", "types", "missing"),
+    *FORM,
+    "seed",
+]
 """Options that are kept in the commands that are advised."""
 
 OTHER_ESTIMATORS = BLENDED[1:]
@@ -45,12 +53,13 @@ def run_report(options: Report) -> None:
         raise InputError("name a file or an example with --example, and not both")
     failures = check_page_options(options)
     types = {} if options.types is None else read_types(options.types)
-    frame, name, target = _table_or_example(options, texts_of(types))
+    file = None if options.data is None else TableFile(options.data, options.form)
+    frame, name, target = _table_or_example(options, file, texts_of(types))
     site = options.groups if options.validation == "by-group" else options.validation
     if options.validation == "by-group" and site is None:
         raise InputError("--validation by-group must be used with --groups, got none")
-    split_by = (options.groups, options.time, site)
-    table, values = split_table(options, frame, target, name, types, split_by)
+    groups = [options.groups, site]
+    table, values = split_table(options, file, frame, target, name, types, groups, options.time)
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)
         names = [(str(name), pa.string()) for name in frame]
@@ -61,7 +70,7 @@ def run_report(options: Report) -> None:
             table.X,
             table.y,
             estimator=options.estimator,
-            methods=names_in(options.methods) or None,
+            methods=options.methods,
             compare=OTHER_ESTIMATORS if options.estimator is None else (),
             n_folds=options.folds,
             n_trees=options.trees,
@@ -70,7 +79,7 @@ def run_report(options: Report) -> None:
             time=None if options.time is None else times(values[options.time], options.time),
             site=None if site is None else values[site],
             types=table.types or None,
-            missing=names_in(options.missing) or None,
+            missing=options.missing,
             suspects={name: table.suspects[name] for name in table.suspects if name not in keep},
             progress=progress,
             **common_arguments(options, table, values),
@@ -80,18 +89,21 @@ def run_report(options: Report) -> None:
     write_page(evaluation, options, next_commands(evaluation, options), columns)
     if options.write_predictions is not None:
         rows = pa.array(table.X.index[evaluation.rows].to_numpy())
-        _write_predictions(options.write_predictions, evaluation, options, frame, rows)
+        cells = pa.Table.from_pandas(frame, preserve_index=False) if file is None else file.cells
+        _write_predictions(options.write_predictions, evaluation, options, cells, rows)
     fail(evaluation, failures)
 
 
-def _table_or_example(options: Report, as_text: list[str]) -> tuple[pd.DataFrame, str, str]:
+def _table_or_example(
+    options: Report, file: TableFile | None, as_text: list[str]
+) -> tuple[pd.DataFrame, str, str]:
     """Return the table or example, its name, and the column to predict."""
-    if options.data is None:
+    if options.data is None or file is None:
         frame, usual_target = load_example(str(options.example))
         name = f"{options.example} (shipped with scikit-learn)"
         return frame, name, options.target or usual_target
-    as_text, missing = [*as_text, options.target or ""], names_in(options.missing)
-    frame = read_table(options.data, as_text, missing, options.form)
+    as_text, missing = [*as_text, options.target or ""], options.missing or ()
+    frame = file.read(as_text, missing)
     options.row_counts[options.data] = len(frame)
     if options.target is None:
         raise InputError("name the column to predict with --target")
@@ -99,13 +111,12 @@ def _table_or_example(options: Report, as_text: list[str]) -> tuple[pd.DataFrame
 
 
 def _write_predictions(
-    path: Path, evaluation: Evaluation, options: Report, frame: pd.DataFrame, rows: pa.Array
+    path: Path, evaluation: Evaluation, options: Report, table: pa.Table, rows: pa.Array
 ) -> None:
-    """Write rows of the table with the recommended method's out-of-fold predictions."""
-    if options.data is None:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    else:  # as predict copies it: numbers of text files with all their digits
-        table = pa.Table.from_batches(TableFile(options.data, options.form).batches())
+    """Write rows of the table, as they are written, with the recommended method's predictions.
+
+    The predictions are out of fold.
+    """
     predictions = evaluation.predictions
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
     parts = zip(OUTPUT_KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
@@ -123,7 +134,7 @@ def _write_predictions(
 def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     """Return the next commands for the verdict, ``report`` or ``fit``; [] if there is none.
 
-    The last one trains a blend, where one is better.
+    The first one trains a blend, where one is better.
     """
     verdict = evaluation.verdict
     is_check = verdict.action == "check"
@@ -150,4 +161,4 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
         return blends
     if verdict.method != "venn-abers":
         words += ["--method", verdict.method]
-    return [[*words, "--calibrate-on", "cv"] if verdict.on_folds else words, *blends]
+    return [*blends, [*words, "--calibrate-on", "cv"] if verdict.on_folds else words]

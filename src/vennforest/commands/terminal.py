@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
@@ -39,11 +39,16 @@ def leave_stdout() -> None:
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print text on a stream, by default stdout; escape characters that it cannot encode."""
+    """Print text on a stream, by default stdout; escape characters that it cannot encode.
+
+    Control characters are escaped on stderr and for terminals: of other streams, such as that of a
+    query, a program reads names with them.
+    """
     if stream is None:
         stream = sys.stderr if STDOUT_IS_FILE.get() else sys.stdout
     encoding = stream.encoding or "utf-8"
-    print(harmless(text).encode(encoding, "backslashreplace").decode(encoding), file=stream)
+    text = harmless(text) if stream is sys.stderr or stream.isatty() else text
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def say(message: str) -> None:
@@ -62,12 +67,6 @@ def shares_text(counts: Mapping[str, float], digits: int) -> str:
     total = sum(counts.values())
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return listed(ordered, 8, lambda item: f"{item[0]!r} {item[1] / total:.{digits}%}")
-
-
-def names_in(texts: str | Sequence[str] | None) -> list[str]:
-    """Return the names in a comma-separated list such as ``A,B``, or in several lists."""
-    lists = [texts] if isinstance(texts, str) else texts or ()
-    return [name.strip() for text in lists for name in text.split(",") if name.strip()]
 
 
 @contextmanager

@@ -14,18 +14,21 @@ from numpy.typing import NDArray
 from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError
+from vennforest._validation import InputError, check_option
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
+    column_differences,
     is_calibrator_file,
     labels_of_model,
+    noted,
     read_calibrator,
     read_model,
     read_rows,
     rows_for,
+    types_for,
 )
 from vennforest.commands.options import Watch
-from vennforest.commands.pages import inputs_of, typed_command
+from vennforest.commands.pages import dividing_columns, inputs_of, typed_command
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
@@ -41,8 +44,9 @@ from vennforest.tables.files import find_name
 
 def run_watch(options: Watch) -> None:
     """Monitor new rows, print the verdict, and write the page and the monitor."""
-    if options.fail_on not in (None, "alarm"):
-        raise InputError(f"--fail-on must be alarm, got {options.fail_on!r}")
+    failures = options.fail_on or []
+    for failure in failures:
+        check_option(failure, ("alarm", "columns"), "--fail-on")
     model, header = _read_model(options)
     is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)
     _check_options_of_model(options, model, is_calibrator)
@@ -51,7 +55,7 @@ def run_watch(options: Watch) -> None:
         table, times = _ordered_rows(options, getattr(model, "model", model), notes)
         with refused_as("the table cannot be watched"):
             watch = _watch_scores if is_calibrator else _watch_rows
-            monitor, new = watch(options, table, model, header)
+            monitor, new = watch(options, table, model, header, notes)
             y = None if options.target is None else _labels_in(table, options.target, monitor)
             ids = None if options.ids is None else _keys_in(table, options.ids)
             new = replace(new, y=y, times=times, ids=ids)
@@ -71,7 +75,7 @@ def run_watch(options: Watch) -> None:
     else:
         for sentence in sentences:
             show(sentence)
-    if options.fail_on and findings.alarm:
+    if ("alarm" in failures and findings.alarm) or ("columns" in failures and new.differences):
         raise typer.Exit(1)
 
 
@@ -108,12 +112,12 @@ def _ordered_rows(
     options: Watch, model: Any, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
-    table = read_rows(options.data, model, options.form, options.target)
-    options.row_counts[options.data] = len(table)
+    types = types_for(model, options.types)
+    file, table = read_rows(options.data, model, options, [options.target, options.ids])
     if options.time is None:
         return table, None
-    name = find_name(table.columns, options.time)
-    times = read_times(table[name], name)
+    name = options.time
+    times = read_times(dividing_columns(file, table, [], [name], types, notes)[name], name)
     numbers = times_as_numbers(times)
     unknown = np.isnan(numbers)
     if unknown.any():
@@ -158,7 +162,11 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
 
 
 def _watch_scores(
-    options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, Any]
+    options: Watch,
+    table: pd.DataFrame,
+    monitor: Monitor | None,
+    header: dict[str, Any],
+    notes: list[str],
 ) -> tuple[Monitor, NewRows]:
     """Return a monitor of another system's scores, and the new scores."""
     if monitor is not None and "calibrator_json" not in header:
@@ -181,17 +189,21 @@ def _watch_scores(
         monitor = _new_monitor(options)
         monitor.fit(calibrator._check_new(examples[0]), examples[1], classes=calibrator.classes_)
     scores = file.scores_in(table)
+    differences = file.differences(scores)
+    with noted(differences, notes):
+        p = calibrator.predict_proba(scores)
     return monitor, NewRows(
         calibrator._check_new(scores),
         _watched_columns(options, table),
-        calibrator.predict_proba(scores),
+        p,
         judged=(calibrator, scores, {"reference": examples}),
         calibration=calibrator.predict_proba(examples[0]),
+        differences=differences,
     )
 
 
 def _watch_rows(
-    options: Watch, table: pd.DataFrame, model: Any, header: dict[str, Any]
+    options: Watch, table: pd.DataFrame, model: Any, header: dict[str, Any], notes: list[str]
 ) -> tuple[Monitor, NewRows]:
     """Return the monitor, a new one if ``model`` is a classifier, and the new rows."""
     monitor = model if isinstance(model, Monitor) else _new_monitor(options, model).fit()
@@ -200,10 +212,13 @@ def _watch_rows(
         model, table, [name for name in (options.time, options.target, options.ids) if name]
     )
     columns = _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)
+    differences = column_differences(model, X)
+    with noted(differences, notes):
+        p = model.predict_proba(X)
     known = getattr(model, "oob_probability_", None)
     calibration = None if known is None else known[np.isfinite(known).all(axis=1)]
     new = NewRows(
-        X, columns, model.predict_proba(X), judged=(model, X, {}), calibration=calibration
+        X, columns, p, judged=(model, X, {}), calibration=calibration, differences=differences
     )
     if options.reference is not None:
         examples, earlier = _reference(options, options.reference, monitor, header)
@@ -217,8 +232,7 @@ def _reference(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return reference rows with their labels, and the columns to compare."""
     model, target = monitor.model, header.get("target", "")
-    table = read_rows(path, model, options.form, target)
-    options.row_counts[path] = len(table)
+    _, table = read_rows(path, model, options, [target])
     find_name(table.columns, target, "target")
     labels = _labels_in(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])

@@ -24,6 +24,7 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.blend import BlendedModel
 from vennforest.counts import binomial_bound
 from vennforest.groups import codes_of
 from vennforest.scores import as_numbers, check_scores
@@ -60,8 +61,8 @@ class Threshold:
     n_examples : int
         Number of calibration examples; with groups, of the examples drawn from them.
     exact : bool
-        Whether the guarantee is exact. It is approximate if calibration scores are out of bag or
-        of folds, since other trees or models score new cases.
+        Whether the guarantee is exact. It is approximate if calibration scores are out of bag, of
+        folds or of a blend, since other trees, models or weights score new cases.
     reason : str
         A sentence on why there is no threshold; empty if there is one.
     """
@@ -313,7 +314,10 @@ def _threshold_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | No
                 "examples of the population at hand: give scores of such examples, and their "
                 "labels as y"
             )
-    exact = len(fitted.folds) == 1 and fitted.calibrate_on in INDEPENDENT_SOURCES
+    # Of several estimators the calibration scores are by other maps and weights than new ones.
+    is_blend = isinstance(fitted.folds[0].model, BlendedModel)
+    has_one_model = len(fitted.folds) == 1 and not is_blend
+    exact = has_one_model and fitted.calibrate_on in INDEPENDENT_SOURCES
     groups = codes_of(examples.rows, fitted.row_groups)
     return examples.scores, examples.codes, groups, exact
 

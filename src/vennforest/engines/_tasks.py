@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._class_columns import ScoreNames, class_columns, column_names
 from vennforest._files import one_line
 from vennforest._messages import warn
-from vennforest._validation import InputError, check_option, warn_of_small_weights
+from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Calibrator, make_calibrator
 from vennforest.calibrators.direction import Increasing
 from vennforest.counts import ScoreCounts
@@ -66,7 +66,6 @@ def calibrate_partitions(
         warn(note.rstrip("."))
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
-    warn_of_small_weights(float(counts.total), len(counts))
     return calibrator.fit_counts(counts, increasing=increasing)
 
 

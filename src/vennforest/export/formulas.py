@@ -14,12 +14,15 @@ from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.formula import (
     LOWEST,
     Code,
+    Column,
     Language,
     Score,
     Term,
     divided_by_sum,
     first_of_largest,
     if_at_most,
+    in_order,
+    marked_logits,
     no_formula,
     write_terms,
 )
@@ -27,7 +30,6 @@ from vennforest.calibrators.intervals import ScoreIntervals
 from vennforest.calibrators.venn import N_VENN_BINS, bins_of
 from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
 from vennforest.prior import ShiftedPrior
-from vennforest.scores import ZERO_LOGIT
 
 INTERVAL_LEVEL = 0.95
 """Level of the exported confidence intervals."""
@@ -52,9 +54,8 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     """Return the formulas of ``p``, bounds ``p0``, ``p1`` and intervals ``low95``, ``high95``."""
     k = len(calibrator.classes_)
     score: Term = Score()
-    if calibrator.on_ == "logit":  # as `check_finite` replaces minus infinity
-        largest = score.largest() if k > 2 else 0.0
-        score = score.unless_above(LOWEST, largest + ZERO_LOGIT, score)
+    if calibrator.on_ == "logit" and calibrator.mask_distance_ is not None:
+        score = marked_logits(score, k > 2, calibrator.mask_distance_)
     scores = calibrator._reading_term(calibrator.on_, k > 2, score)
     if k > 2 and calibrator.on_ == "probability":
         scores = divided_by_sum(scores)
@@ -80,6 +81,18 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
         low, high = formulas["low95"].min(formulas["p"]), formulas["high95"].max(formulas["p"])
         formulas |= {"low95": low, "high95": high}
     return formulas
+
+
+def has_steps(formula: Term) -> bool:
+    """Return whether a formula looks numbers up in a table of steps."""
+    return any(isinstance(term, Column) for term in in_order([formula]))
+
+
+def starts_of_steps(calibrator: Calibrator) -> FloatArray:
+    """Return the finite starts of all steps in a calibrator's formulas."""
+    terms = in_order(output_formulas(calibrator).values())
+    tables = [table for term in terms if isinstance(term, Column) for table in term.tables]
+    return np.unique(np.concatenate([np.zeros(0), *(table.start[1:] for table in tables)]))
 
 
 def shifted_formula(p: Term, shift: ShiftedPrior) -> Term:

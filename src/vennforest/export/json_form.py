@@ -19,6 +19,7 @@ from vennforest._validation import InputError, require
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.formula import Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
+from vennforest.export.proof import N_ROWS, check_calibrator, draw_scores, python_answers
 from vennforest.prior import ShiftedPrior
 
 JSON_FORMAT, JSON_VERSION = "vennforest-calibrator", 1
@@ -34,6 +35,9 @@ LABEL_TYPES: dict[str, tuple[type, Any]] = {
     "boolean": (bool, np.bool_),
 }
 """Kinds of labels, with their types in JSON and in arrays."""
+
+MAX_DIAGONAL_CELLS = 1 << 22
+"""Cells of all matrices of a document of which it has the diagonals alone."""
 
 ARRAY_TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64", "float64")
 
@@ -90,7 +94,12 @@ def to_json(
         "reading": _reading(calibrator, confidence),
         **({"about": calibrator.record_} if calibrator.record_ else {}),
     }
-    return json.dumps(document, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(document, allow_nan=False, ensure_ascii=False)
+    copied, drawn = from_json(text), draw_scores(calibrator, N_ROWS)
+    check_calibrator(
+        calibrator, "JSON", drawn, python_answers(copied, drawn, confidence), confidence
+    )
+    return text
 
 
 def from_json(text: str | bytes) -> Calibrator:
@@ -136,6 +145,8 @@ def _calibrator_from(document: dict[str, Any]) -> Calibrator:
     labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
     require(all(type(label) is label_type for label in labels), "classes must be of their kind")
     score_columns(document)
+    n_cells = _n_diagonal_cells(document["calibrator"])
+    require(n_cells <= MAX_DIAGONAL_CELLS, "diagonals must be those of few classes")
     calibrator: Calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
@@ -193,6 +204,16 @@ def _encode(value: Any) -> Any:
         )
     state: Any = value.__getstate__()
     return {"type": name, **{key: _encode(item) for key, item in state.items() if key[0] != "_"}}
+
+
+def _n_diagonal_cells(value: Any) -> int:
+    """Return the number of cells of the matrices that a part describes by their diagonals."""
+    if isinstance(value, dict):
+        diagonal = value.get("diagonal")
+        n = len(diagonal) ** 2 if isinstance(diagonal, list) else 0
+        return n + sum(map(_n_diagonal_cells, value.values()))
+    parts = value if isinstance(value, list) else ()
+    return sum(_n_diagonal_cells(part) for part in parts if isinstance(part, dict | list))
 
 
 def _decode(value: Any) -> Any:

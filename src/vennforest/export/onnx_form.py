@@ -7,32 +7,38 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import refused_as
 from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError, is_frame
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import LOWEST, Score, Term, Written, if_at_most
+from vennforest.calibrators.formula import LOWEST, Score, Term, Written, if_at_most, softmax
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
 from vennforest.export.formulas import (
     INTERVAL_LEVEL,
     accepted_scores,
+    has_steps,
     interval_formulas,
     output_formulas,
     shifted_formula,
 )
-from vennforest.export.onnx_boosters import (
-    booster_package,
-    booster_scores,
-    refuse_categories,
-    refused_by,
+from vennforest.export.onnx_graph import OUTPUTS, OnnxGraph
+from vennforest.export.onnx_models import model_scores
+from vennforest.export.proof import (
+    N_ROWS,
+    Rows,
+    cells_of,
+    cells_of_graph,
+    check_calibrator,
+    check_graph,
+    draw_rows,
+    draw_scores,
+    refused_cells,
+    run_graph,
 )
-from vennforest.export.onnx_graph import OPSET, OUTPUTS, OnnxGraph
-from vennforest.export.onnx_trees import TREE_ENSEMBLES, forest_scores, histogram_scores
 from vennforest.forest import FORESTS
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
@@ -40,8 +46,11 @@ from vennforest.sources.estimators import split_pipeline, without_frozen
 
 REFUSAL = "model must be a table or a formula"
 
-SCORE_TOLERANCE = 3e-6
-"""Relative difference up to which a score in single precision is that of a calibration example."""
+SINGLE_TOLERANCE, DOUBLE_TOLERANCE = 3e-6, 2.0**-38
+"""Relative differences up to which a score, in single or double precision, is that of an example.
+
+Scores are rounded to 40 binary digits.
+"""
 
 
 def to_onnx(
@@ -52,13 +61,13 @@ def to_onnx(
     Parameters
     ----------
     model : CalibratedClassifier or Calibrator
-        A fitted calibrator, or a fitted classifier, of several folds too. Its estimators are
-        forests with ``subforest="all"``, `HistGradientBoostingClassifier`, models of XGBoost,
-        LightGBM or CatBoost without categories of their own, or models that skl2onnx converts, as
-        it must all preprocessing steps; or they are a blend of such.
-    X : data frame of shape (n_rows, d), optional
-        Any rows with the column names and types of the training data: the graph then has an input
-        of shape (n, 1) for each column, of float64 or text.
+        A fitted calibrator, or a fitted classifier, of several folds and blends too. Trees, linear
+        models and support vector machines of scikit-learn, models of XGBoost, LightGBM and CatBoost
+        without categories of their own, and some transformers are written in double precision;
+        skl2onnx converts the others.
+    X : array or data frame of shape (n_rows, d), optional
+        Any rows like those of training, by which the drawn rows are made. With a data frame the
+        graph has an input of shape (n, 1) for each column, of float64 or text.
     confidence : bool, default=False
         Whether to add the ends of the 95% confidence intervals, ``low95`` and ``high95``.
 
@@ -73,50 +82,105 @@ def to_onnx(
     Raises
     ------
     ImportError
-        If onnx is not installed, onnxruntime for boosters of other packages, onnxmltools for
-        XGBoost and LightGBM, or skl2onnx for other estimators and for preprocessing steps.
+        If onnx or onnxruntime is not installed, or skl2onnx for steps and models that it converts.
     ValueError
-        If the model has random subforests, groups (``by``), a changed prior of more than two
-        classes, a user's function, a step that skl2onnx does not convert, a booster with categories
-        of its own, or one that gives other probabilities after its conversion for drawn rows
-        between its thresholds.
+        If the model has subforests of its own for each example, groups (``by``), a changed prior of
+        more than two classes, a user's function, a step that skl2onnx does not convert within a
+        minute, or a booster with categories of its own; or if the graph answers otherwise than the
+        model for drawn rows, or these cannot be drawn without ``X``.
 
     Notes
     -----
-    Forests, histogram boosting, blends of these and calibrators agree with ``predict_proba`` to
-    1e-12. Preprocessing steps and other estimators are converted partly in single precision: scores
-    may differ by about 1e-7, and in rare cases a value falls on the other side of a threshold.
-    Where their score is that of a calibration example but for such a difference, this one is taken:
-    otherwise bounds and intervals, which are steps that begin at these scores, would be those of a
-    neighbouring step.
+    The graph is run by onnxruntime on 200 drawn rows before it is returned: in the range of ``X``,
+    or else of the numbers in the graph, at its ends and beyond, with missing, infinite and unknown
+    cells. Probabilities, bounds and intervals must differ from Python's by at most 1e-9 plus a
+    hundred-thousandth of p or 1 - p, whichever is smaller. Where a score misses the end of a step
+    by rounding, they may be those of the neighbouring step. Scores that differ from that of a
+    calibration example by rounding alone are taken for it.
     """
     graph = OnnxGraph()
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
+        if model.column_codes_ is not None:
+            raise InputError(
+                "calibrator must be fitted to columns in the sorted order of its classes for ONNX, "
+                f"whose input has no names, got the order "
+                f"{shown(model.classes_[model.column_codes_].tolist())}"
+            )
         name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
         with refused_as(REFUSAL):
             formulas = output_formulas(model, confidence)
         outputs = graph.write(_unless_refused(model, formulas), name)
-        return graph.model(outputs, k, [graph.input(name, *shape)])
+        exported = graph.model(outputs, k, [graph.input(name, *shape)])
+        drawn = draw_scores(model, N_ROWS)
+        check_calibrator(model, "ONNX", drawn, run_graph(exported, {name: drawn}), confidence)
+        return exported
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
     _check_exportable(model)
-    inputs = [graph.input("X", None, model.n_features_in_)]
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())] or None
+    is_text = [False] * model.n_features_in_
+    inputs = [graph.input("X", None, len(is_text))]
     if X is not None and is_frame(X):
+        names, is_text = map(list, zip(*_columns_of(model, X), strict=True))
         inputs = [
-            graph.input(name, None, 1, text=is_text) for name, is_text in _columns_of(model, X)
+            graph.input(name, None, 1, text=text) for name, text in zip(names, is_text, strict=True)
         ]
-    outputs_of_folds = []
+    all_scores, outputs_of_folds = [], []
     for fold, calibrator in zip(model._state.folds, model._state.calibrators, strict=True):
         scores = _add_fold_scores(graph, fold, model.votes, inputs)
         with refused_as(REFUSAL):
             formulas = _fold_formulas(model, calibrator, confidence)
+        all_scores.append(scores)
         outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores))
-    return graph.model(_combined(model, outputs_of_folds), len(model.classes_), inputs)
+    outputs = _combined(model, outputs_of_folds)
+    k = len(model.classes_)
+    draft = graph.model(outputs, k, inputs)
+    if X is None:
+        cells = cells_of_graph(graph.onnx, draft.graph, len(is_text))
+    else:
+        cells = cells_of(X, names if is_frame(X) else None, is_text)
+    frame = (
+        type(X) if is_frame(X) else names and needed("pandas", "models of named columns").DataFrame
+    )
+    rows = Rows(draw_rows(cells), names, frame, [column.name for column in inputs])
+    if rows.is_number().any():
+        accepted = Written(_accepted_rows(graph, inputs, k, *refused_cells(model, rows)))
+        outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
+    exported = graph.model(outputs, k, inputs)
+    check_graph(
+        model,
+        rows,
+        exported,
+        lambda: graph.model(outputs, k, inputs, all_scores),
+        confidence=confidence,
+        p_is_smooth=not has_steps(formulas["p"]),
+    )
+    return exported
+
+
+def _accepted_rows(
+    graph: OnnxGraph, inputs: Sequence[Any], k: int, no_missing: Any, largest: FloatArray
+) -> str:
+    """Add 1 for rows that the model takes, else 0: (n,) for two classes, else (n, 1).
+
+    ``no_missing`` (d,) are the columns that must not be missing; the size of the numbers of each
+    must not exceed ``largest`` (d,).
+    """
+    kinds = [column.type.tensor_type.elem_type == graph.kinds.STRING for column in inputs]
+    is_number = np.ones(len(largest), bool) if inputs[0].name == "X" else ~np.array(kinds)
+    columns = [column.name for column, is_text in zip(inputs, kinds, strict=True) if not is_text]
+    x = Written(graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0])
+    limits, missing = largest[is_number], np.where(no_missing[is_number], 0.0, 1.0)
+    # NaN is at most nothing: of it the last value is taken.
+    size = if_at_most(x.max(-1.0 * x), limits, 1.0, 0.0)
+    of_cell = if_at_most(x, np.inf, size, missing)
+    flags = graph.value(of_cell.smallest())
+    return graph.node("Squeeze", flags, graph.constant(np.array([1]))) if k == 2 else flags
 
 
 # --- scores --------------------------------------------------------------------------------------
@@ -129,22 +193,21 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
         scores = _blend_scores(graph, estimator, votes, inputs)
     else:
         scores = _model_scores(graph, estimator, votes, inputs)
-    last_steps = (split_pipeline(without_frozen(model))[1] for model in _models_of(fold))
-    if all(isinstance(step, TREE_ENSEMBLES) for step in last_steps):
-        return scores
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
-    return graph.value(_moved_to_example(Written(scores), columns))
+    tolerance = SINGLE_TOLERANCE if graph.has_singles else DOUBLE_TOLERANCE
+    return graph.value(_moved_to_example(Written(scores), columns, tolerance))
 
 
-def _moved_to_example(scores: Term, columns: Sequence[FloatArray]) -> Term:
-    """Return scores in single precision, or the calibration scores that they are but for rounding.
+def _moved_to_example(scores: Term, columns: Sequence[FloatArray], tolerance: float) -> Term:
+    """Return scores, or the calibration scores that they are but for rounding.
 
     Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
     """
     starts = [(column[1:] + column[:-1]) / 2 for column in columns]
     nearest = scores.look_up(starts, {"nearest": columns})["nearest"]
     distance = (scores - nearest).max(nearest - scores)
-    return distance.unless_above(SCORE_TOLERANCE * nearest, nearest, scores)
+    size = nearest.max(-1.0 * nearest)
+    return distance.unless_above(tolerance * size, nearest, scores)
 
 
 def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Sequence[Any]) -> str:
@@ -156,17 +219,22 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
         if weight == 0:
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
-        scores = [_model_scores(graph, fold.model, votes, inputs) for fold in member.folds]
+        models = [fold.model for fold in member.folds] if not member.linear else [member.linear]
+        scores = [_model_scores(graph, model, votes, inputs) for model in models]
         p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())
     z = graph.value(logits)
-    return _rounded(graph, graph.node("Sigmoid", z) if k == 2 else graph.node("Softmax", z, axis=1))
+    p = Written(z).logistic() if k == 2 else softmax(Written(z))
+    return _rounded(graph, graph.value(p))
 
 
 def _model_scores(graph: OnnxGraph, model: Any, votes: Any, inputs: Sequence[Any]) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
-    scores = _estimator_scores(graph, without_frozen(model), votes, inputs)
+    estimator = without_frozen(model)
+    if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
+        raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
+    scores = model_scores(graph, estimator, inputs, votes=votes)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)
@@ -176,55 +244,6 @@ def _rounded(graph: OnnxGraph, scores: str) -> str:
     """Add the rounding of `round_scores` to the graph."""
     product = SPLITTER * Written(scores)
     return graph.value(product - (product - Written(scores)))
-
-
-def _estimator_scores(graph: OnnxGraph, estimator: Any, votes: Any, inputs: Sequence[Any]) -> str:
-    """Add an estimator to the graph; return the name of its scores (n, k), in double precision."""
-    steps, last = split_pipeline(estimator)
-    package = booster_package(last)
-    if votes != "soft" and not isinstance(last, FORESTS):
-        raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    if not isinstance(last, TREE_ENSEMBLES) and not package:
-        return graph.double(_converted(graph, estimator, last, inputs))
-    refuse_categories(last, package)
-    rows = inputs[0].name
-    if steps:
-        rows = graph.double(_converted(graph, make_pipeline(*steps), None, inputs))
-    elif len(inputs) > 1:
-        rows = graph.node("Concat", *(column.name for column in inputs), axis=1)
-    if isinstance(last, FORESTS):
-        return forest_scores(graph, last, rows, votes)
-    if package:
-        return booster_scores(graph, last, package, rows)
-    return histogram_scores(graph, last, rows)
-
-
-def _converted(graph: OnnxGraph, estimator: Any, last: Any, inputs: Sequence[Any]) -> str:
-    """Add what skl2onnx makes of an estimator; return the name of its scores (n, k).
-
-    With ``last`` None these are transformers, and the name is that of the transformed rows.
-    """
-    needed("skl2onnx", "ONNX graphs of other estimators")
-    from skl2onnx import to_onnx as convert
-    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
-
-    types = []
-    for column in inputs:
-        tensor = column.type.tensor_type
-        kind = StringTensorType if tensor.elem_type == graph.kinds.STRING else DoubleTensorType
-        types.append((column.name, kind([None, tensor.shape.dim[1].dim_value])))
-    hint = ""
-    if inputs[0].name == "X":
-        hint = "; of a model of named columns give rows too: to_onnx(model, X)"
-    with refused_by("skl2onnx", hint):
-        converted = convert(
-            estimator,
-            initial_types=types,
-            options=None if last is None else {id(last): {"zipmap": False}},
-            target_opset={"": OPSET, "ai.onnx.ml": 3},
-        )
-    output = converted.graph.output[0 if last is None else 1].name
-    return graph.add(converted, {name: name for name, _ in types})[output]
 
 
 # --- outputs -------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from vennforest.calibrators.formula import Operation, Steps, Term, Value, Writte
 
 OPSET = 17
 """Version of the standard operators; those used here mean the same in later versions."""
+
+PART = "vennforest"
+"""Operator and domain of the parts of a converted model that are written here."""
 
 OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div", "product": "MatMul"}
 """Names of operators that differ from the capitalized names of the operations."""
@@ -39,6 +42,7 @@ class OnnxGraph:
         self.initializers: list[Any] = []
         self.opsets = {"": OPSET}
         self.ir_version = 8
+        self.has_singles = False  # whether a converted part computes in single precision
         self._scores = ""
 
     def write(self, formulas: dict[str, Term], scores: str) -> dict[str, Term]:
@@ -59,8 +63,16 @@ class OnnxGraph:
         kind = self.kinds.STRING if text else self.kinds.DOUBLE
         return self.onnx.helper.make_tensor_value_info(name, kind, shape)
 
-    def add(self, converted: Any, names: dict[str, str]) -> dict[str, str]:
-        """Add another model; return the new names of its values, those of inputs as given."""
+    def add(
+        self,
+        converted: Any,
+        names: dict[str, str],
+        write_part: Callable[[int, list[str]], list[str]],
+    ) -> dict[str, str]:
+        """Add another model; return the new names of its values, those of inputs as given.
+
+        ``write_part`` adds part i of it and returns the names of its outputs from its inputs.
+        """
         prefix = f"vennforest_m{len(self.nodes)}_"
         names = {"": "", **names}  # an input that is left out has no name
 
@@ -68,14 +80,22 @@ class OnnxGraph:
             return [names.setdefault(name, prefix + name) for name in values]
 
         for i, node in enumerate(converted.graph.node):
+            if node.domain == PART:
+                codes = write_part(int(node.attribute[0].i), renamed(node.input))
+                names |= dict(zip(node.output, codes, strict=False))
+                continue
             node.name = f"{prefix}{i}"
             node.input[:], node.output[:] = renamed(node.input), renamed(node.output)
             self.nodes.append(node)
+            to = [entry.i for entry in node.attribute if entry.name == "to"]
+            is_exact = node.domain == "" or node.op_type == "ArrayFeatureExtractor"
+            self.has_singles |= self.kinds.FLOAT in to or not is_exact
         for initializer in converted.graph.initializer:
             (initializer.name,) = renamed([initializer.name])
             self.initializers.append(initializer)
         for opset in converted.opset_import:
-            self.use_operators(opset.domain, opset.version)
+            if opset.domain != PART:
+                self.use_operators(opset.domain, opset.version)
         self.ir_version = max(self.ir_version, converted.ir_version)
         return names
 
@@ -162,15 +182,21 @@ class OnnxGraph:
             for name in first
         }
 
-    def model(self, outputs: dict[str, Term], k: int, inputs: Sequence[Any]) -> Any:
-        """Return a checked ONNX model of all nodes, with outputs of k classes."""
+    def model(
+        self, outputs: dict[str, Term], k: int, inputs: Sequence[Any], scores: Sequence[str] = ()
+    ) -> Any:
+        """Return a checked ONNX model of all nodes, with outputs of k classes.
+
+        The values called ``scores`` are outputs too, ``vennforest_scores`` and their number.
+        """
         helper = self.onnx.helper
         shape = [None] if k == 2 else [None, k]
         names = [name for name in OUTPUTS if name in outputs]
         codes = write_terms([outputs[name] for name in names], self)
+        names += [f"vennforest_scores{i}" for i in range(len(scores))]
         ends = [
             helper.make_node("Identity", [code], [name], f"{name}_node")
-            for code, name in zip(codes, names, strict=True)
+            for code, name in zip([*codes, *scores], names, strict=True)
         ]
         graph = helper.make_graph(
             [*self.nodes, *ends],

@@ -15,7 +15,8 @@ from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
-from vennforest.scores import RANGE_TOLERANCE, ZERO_LOGIT
+from vennforest.export.proof import N_SQL_ROWS, check_calibrator, draw_scores
+from vennforest.scores import RANGE_TOLERANCE
 
 Dialect = Literal[
     "duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks", "spark", "redshift",
@@ -104,14 +105,15 @@ def to_sql(
         A SELECT of all columns, ``p``, for methods with bounds ``p0`` and ``p1``, and with
         ``confidence`` ``low95`` and ``high95``. The added columns are NULL where the score is NULL,
         NaN or otherwise refused by ``predict_proba``. For more than two classes there is one per
-        label, such as ``p_label``.
+        label, such as ``p_label``. If a score has the name of one of them, as ``p``, all of them
+        end in ``_calibrated``.
 
     Raises
     ------
     ValueError
         If the dialect is unknown, ``score`` does not name one column per class, a name of an added
-        column is that of a score or of another added column without regard to case, or the
-        calibrator contains a user's function.
+        column is that of another one without regard to case, or the calibrator contains a user's
+        function.
 
     Notes
     -----
@@ -134,12 +136,19 @@ def to_sql(
             f"{len(classes)}: use to_onnx or to_json, or apply it to a file with vennforest apply"
         )
     formulas = output_formulas(calibrator, confidence)
+    ending = ""
     titles = {
         name: [name] if len(classes) == 2 else [f"{name}_{label}" for label in classes]
         for name in formulas
     }
+    scored = {name.casefold() for name in names}
+    while any(
+        f"{title}{ending}".casefold() in scored for part in titles.values() for title in part
+    ):
+        ending += "_calibrated"
+    titles = {name: [title + ending for title in part] for name, part in titles.items()}
     added = [title for part in titles.values() for title in part]
-    _check_names(names, added)
+    _check_names(added)
     columns = [f"t.{quoted(name)}" for name in names]
     # The addition makes one zero of two. SQLite casts text that is no number to 0.
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
@@ -163,7 +172,50 @@ def to_sql(
         f"LEFT JOIN ({query.select(outputs, doubles, f'{source} WHERE {test}')}) AS w "
         f"ON {' AND '.join(equal)}"
     )
+    _check_query(calibrator, code, table_name, of_classes, titles, confidence)
     return (code if dialect == "duckdb" else _translated(code, dialect)).replace(table_name, table)
+
+
+def _check_query(
+    calibrator: Calibrator,
+    code: str,
+    table: str,
+    of_classes: ClassColumns,
+    titles: dict[str, list[str]],
+    confidence: bool,
+) -> None:
+    """Raise an `InputError` if a query in DuckDB, where it is installed, answers otherwise.
+
+    ``titles`` are the names of the columns of each output.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        return
+    scores = draw_scores(calibrator, N_SQL_ROWS)
+    columns = list(scores.T) if scores.ndim == 2 else [scores]
+    if of_classes.of_first and calibrator.on_ == "logit":
+        columns = [-scores]
+    elif of_classes.of_first:
+        columns = [1 - scores]
+        scores = 1 - columns[0]
+    elif len(of_classes.names) > len(columns):
+        columns = [1 - scores if calibrator.on_ == "probability" else 0 * scores, scores]
+    rows = ", ".join(
+        f"({i}, {', '.join('NULL' if np.isnan(x) else sql_number(x) for x in row)})"
+        for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+    )
+    names = ", ".join(['"vennforest row"', *map(quoted, of_classes.names)])
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM (VALUES {rows}) AS s({names})")
+        result = connection.execute(f'SELECT * FROM ({code}) ORDER BY "vennforest row"')
+        table_of = result.fetchnumpy()
+    answers = {
+        name: np.column_stack([np.ma.filled(table_of[title], np.nan) for title in part])
+        for name, part in titles.items()
+    }
+    answers = {name: part[:, 0] if part.shape[1] == 1 else part for name, part in answers.items()}
+    check_calibrator(calibrator, "SQL", scores, answers, confidence)
 
 
 def _is_accepted(
@@ -194,12 +246,7 @@ def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> li
         return columns
     first, second = columns[0], columns[-1]
     if kind == "logit":  # that of probability 0 is minus infinity
-        bases = (second, first) if len(columns) > 1 else ("0e0", "0e0")
-        first, second = (
-            f"CASE WHEN {x} < {sql_number(LOWEST)} THEN {base} + {sql_number(ZERO_LOGIT)} "
-            f"ELSE {x} END"
-            for x, base in zip((first, second), bases, strict=True)
-        )
+        first, second = (f"GREATEST({x}, {sql_number(LOWEST / 4)})" for x in (first, second))
         return [f"({second if len(columns) > 1 else '0e0'} - {first})"]
     if len(columns) == 1:
         return [f"LEAST(GREATEST(1e0 - {first}, 0e0), 1e0)"]
@@ -209,14 +256,8 @@ def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> li
     return [f"({second} / CASE WHEN ABS({total} - 1e0) <= 1e-12 THEN 1e0 ELSE {total} END)"]
 
 
-def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
+def _check_names(outputs: Sequence[str]) -> None:
     """Raise an error if names are equal without regard to case, as databases compare them."""
-    for name in scores:
-        if name.casefold() in map(str.casefold, outputs):
-            raise InputError(
-                f"score must name columns apart from the added ones, {list(outputs)}, got "
-                f"{name!r}: rename it"
-            )
     folded = [name.casefold() for name in outputs]
     for name in outputs:
         if folded.count(name.casefold()) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, Self
@@ -165,7 +166,10 @@ class MixedForestClassifier(RandomForestClassifier):
                 'warm_start must be False with min_samples_leaf="auto", whose groups grow '
                 "together, got True: give min_samples_leaf a number"
             )
-        return self._fit_groups(X, y, sample_weight)
+        with warnings.catch_warnings():
+            # Of warm_start: groups grow on the same rows, so balanced weights stay the same.
+            warnings.filterwarnings("ignore", "class_weight presets")
+            return self._fit_groups(X, y, sample_weight)
 
     def _fit_groups(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """Grow full trees and trees with larger leaves, in the share that is best out of bag."""

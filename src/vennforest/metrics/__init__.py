@@ -67,7 +67,8 @@ def auc_difference(
     y: ArrayLike, p: ArrayLike, versus: ArrayLike, *, level: float = 0.95, **options: Any
 ) -> IntervalEstimate:
     """Return the area of p minus that of ``versus``; see `Estimates.auc`."""
-    return Estimates(y, p, **options).auc(versus=versus, level=level)
+    estimates = Estimates(y, p, **options)
+    return estimates.auc(versus=estimates.versus(versus), level=level)
 
 
 def brier_decomposition(

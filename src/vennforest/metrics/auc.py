@@ -14,13 +14,20 @@ from vennforest.metrics.variance import effective_rows
 def area(estimates: ClassEstimates, p: FloatArray) -> tuple[float, FloatArray]:
     """Return the area for probabilities p (n, k), and each row's contribution to it, (n,).
 
-    Contributions are those of DeLong, DeLong & Clarke-Pearson (1988), whose variance divides the
-    sum of each side's squares by its own number less one. With more than two classes the area is
-    the mean of the one-vs-rest areas, weighted by the shares of the classes.
+    Contributions are those of DeLong, DeLong & Clarke-Pearson (1988). With more than two classes
+    the area is the mean of the one-vs-rest areas, weighted by the shares of the classes.
     """
     codes, weight = estimates.codes, estimates.weight
     if estimates.positive is not None:
-        return _area_of_event(codes == estimates.positive, p[:, estimates.positive], weight)
+        is_event = codes == estimates.positive
+        value, contributions = _area_of_event(is_event, p[:, estimates.positive], weight)
+        if estimates.groups is None:
+            # Squares are divided by the number of rows of a side less one, not of all rows.
+            for side in (is_event, ~is_event):
+                n = effective_rows(weight[side])
+                share = (len(codes) - 1) / len(codes)
+                contributions[side] *= (n / (n - 1) * share) ** 0.5 if n > 1 else 0.0
+        return value, contributions
     value, contributions = 0.0, np.zeros(len(codes))
     for j in np.unique(codes) if len(np.unique(codes)) > 1 else []:
         in_class = codes == j
@@ -48,9 +55,7 @@ def _area_of_event(
     correct[~is_event] = 1 - correct[~is_event]
     value = float(np.average(correct[is_event], weights=weight[is_event]))
     for side in sides:
-        n = effective_rows(weight[side])
-        part = weight[side] / weight[side].sum() * (correct[side] - value)
-        contributions[side] = part * (n / (n - 1)) ** 0.5 if n > 1 else 0.0
+        contributions[side] = weight[side] / weight[side].sum() * (correct[side] - value)
     return value, contributions
 
 

@@ -58,7 +58,11 @@ from vennforest.metrics.variance import (
 )
 from vennforest.multiprobability import BoundsOfClasses
 
-MIN_UNITS_FOR_DELONG = 30
+MIN_UNITS = 30
+"""Rows or groups of the rarer outcome below which the interval of an area is a score interval, and
+the Brier skill has none."""
+
+MIN_WEIGHTED_UNITS = 3
 MAX_LEVEL_OF_DISTANCES = 0.995
 
 
@@ -123,14 +127,18 @@ class Estimates(ClassEstimates):
     >>> estimates = Estimates([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50)
     >>> auc = estimates.log_loss()
     >>> round(auc.value, 3), round(auc.low, 3), round(auc.high, 3)
-    (0.27, 0.25, 0.291)
+    (0.27, 0.246, 0.295)
     """
 
     @property
     def units(self) -> float:
-        """Number of independent observations, rows or groups, of the rarer outcome."""
+        """Number of independent observations, rows or groups, of the rarer outcome.
+
+        It is 0 for fewer than three of different weights, of which no interval is valid.
+        """
         outcome, _, weight, groups = self.main()
-        return units_of(outcome, weight, groups)
+        units = units_of(outcome, weight, groups)
+        return units if units >= MIN_WEIGHTED_UNITS or (weight == 1).all() else 0.0
 
     def auc(
         self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
@@ -171,7 +179,7 @@ class Estimates(ClassEstimates):
             estimate = interval(
                 value, contributions, self.groups, units, level, "log-odds", null=0.5
             )
-        if units < MIN_UNITS_FOR_DELONG or not np.isfinite(estimate.low):
+        if units < MIN_UNITS or not np.isfinite(estimate.low):
             z = float(ndtri((1 + level) / 2))
             ends = score_interval(value, max(1.0, counts[0]), max(1.0, counts[1]), z)
             estimate = replace(estimate, low=ends[0], high=ends[1])
@@ -221,8 +229,12 @@ class Estimates(ClassEstimates):
     def brier_skill(
         self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
     ) -> IntervalEstimate:
-        """Return 1 − Brier score / that of the class shares, or of other probabilities."""
-        return self._skill(squared_losses, versus, level)
+        """Return 1 − Brier score / that of the class shares, or of other probabilities.
+
+        With fewer than 30 rows or groups of the rarer outcome it has no interval.
+        """
+        skill = self._skill(squared_losses, versus, level)
+        return skill if self.units >= MIN_UNITS else IntervalEstimate(skill.value)
 
     def _skill(self, loss: Any, versus: Any, level: float) -> IntervalEstimate:
         check_inside(level, "level")
@@ -264,23 +276,22 @@ class Estimates(ClassEstimates):
     def distances(
         self, *, level: float = 0.95, n_draws: int = 200, random_state: int = 0
     ) -> CalibrationDistances:
-        """Return the integrated calibration index, E50, E90 and Emax with intervals.
+        """Return the integrated calibration index with its interval, E50, E90 and Emax.
 
         Parameters
         ----------
         level : float
-            Confidence level of the intervals, at most 0.995.
+            Confidence level of the interval, at most 0.995.
         n_draws, random_state : int
             Number of draws of the curve's coefficients, more for a high level, and their seed.
 
         Notes
         -----
         Austin & Steyerberg (2019), Statistics in Medicine 38, 4051-4065, with the curve of
-        `reliability_curve`. The distances are biased upwards; an interval has the distances of
-        those curves, multiples of the estimated one's distance from the diagonal, of which the
-        estimate is between the tails of the draws. ``by_chance`` are the distances that calibrated
-        probabilities would have. Rows whose p is 0 or 1 are left out, and all numbers are NaN if
-        the curve has no maximum of the likelihood.
+        `reliability_curve`. The distances are biased upwards: ``by_chance`` are those that
+        calibrated probabilities would have. The interval of the index is a score interval of its
+        square less the variance of the curve, by draws of the curve's coefficients. Rows whose p is
+        0 or 1 are left out, and all numbers are NaN if the curve has no maximum of the likelihood.
         """
         check_inside(level, "level")
         if level > MAX_LEVEL_OF_DISTANCES:

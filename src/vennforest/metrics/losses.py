@@ -1,10 +1,13 @@
-"""Log loss and Brier score of rows."""
+"""Log loss and Brier score of rows, and their differences."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest.metrics.variance import mean_estimate
 
 
 def log_losses(p: FloatArray, codes: IntArray) -> FloatArray:
@@ -17,3 +20,30 @@ def squared_losses(p: FloatArray, codes: IntArray) -> FloatArray:
     """Return the squared error of each row's probabilities, (n,); halved for two classes."""
     losses: FloatArray = np.einsum("ij,ij->i", p, p) - 2 * p[np.arange(len(p)), codes] + 1
     return losses / 2 if p.shape[1] == 2 else losses
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean difference of two methods' losses, and half its 95% confidence interval."""
+
+    mean: float
+    margin: float
+    loss: str = "log loss"
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return abs(self.mean) > self.margin
+
+
+def difference_over_rows(
+    first: FloatArray,
+    second: FloatArray,
+    groups: IntArray | None,
+    units: float,
+    weight: FloatArray | None = None,
+) -> Difference:
+    """Return the mean difference of losses (n,); ``units`` as in `units_of`."""
+    weight = np.ones(len(first)) if weight is None else weight
+    estimate = mean_estimate(first - second, weight, groups, units, null=0.0)
+    return Difference(estimate.value, (estimate.high - estimate.low) / 2)

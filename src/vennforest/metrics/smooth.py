@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import expit, logit, ndtri, stdtrit
@@ -89,15 +89,15 @@ def _fit_spline(
 class CalibrationDistances:
     """Distances |p - c(p)| of estimates from their calibration curve c, over the rows.
 
-    The distances from the smooth curve are biased upwards, since the curve follows the labels; the
-    intervals are of the distances from the calibration curve itself, and may lie below the values.
+    The distances from the smooth curve are biased upwards, since the curve follows the labels.
 
     Attributes
     ----------
     ici : IntervalEstimate
-        Integrated calibration index: the mean distance.
+        Integrated calibration index: the mean distance. Its interval is of the mean distance from
+        the calibration curve itself, without the bias, and may lie below the value.
     e50, e90, emax : IntervalEstimate
-        Median, 90% quantile and maximum of the distance.
+        Median, 90% quantile and maximum of the distance; no interval of them was found valid.
     by_chance : dict of str to float
         The medians of these four if the probabilities are calibrated.
     """
@@ -129,10 +129,11 @@ def distances_of(
     features = spline_features(logit(of_cell), knots)
     rng = np.random.default_rng(random_state)
     n_draws = max(n_draws, round(10 / (1 - level)))
-    spread, vectors = np.linalg.eigh(_covariance(fit, knots, inside))
-    if not np.isfinite(spread).all():
-        ends, chance = np.full((2, 4), np.nan), np.full(4, np.nan)
+    covariance = _covariance(fit, knots, inside)
+    if not np.isfinite(covariance).all():
+        ends, chance = np.full(2, np.nan), np.full(4, np.nan)
     else:
+        spread, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(spread, 0))
         noise = features @ root @ rng.standard_normal((len(spread), n_draws))
         z = features[:, 1]
@@ -145,16 +146,15 @@ def distances_of(
         # Squared distances rise by the variance of the curve, twice in draws around the estimate.
         # Their own variance rises with them, so the interval is a score interval.
         nulls = measures(z[:, None] + noise)
-        draws = measures((z + excess)[:, None] + noise) ** 2
-        square, quantile = 2 * values**2 - draws.mean(axis=1), float(ndtri((1 + level) / 2))
-        variance = (nulls**2).var(axis=1)
-        rise = quantile**2 * np.maximum(draws.var(axis=1) - variance, 0) / values**2
-        half = np.sqrt(np.maximum(quantile**2 * variance + rise * square + rise**2 / 4, 0))
+        draws = measures((z + excess)[:, None] + noise)[0] ** 2
+        square, quantile = 2 * values[0] ** 2 - draws.mean(), float(ndtri((1 + level) / 2))
+        variance = float((nulls[0] ** 2).var())
+        rise = quantile**2 * max(float(draws.var()) - variance, 0.0) / max(values[0] ** 2, 1e-300)
+        half = np.sqrt(max(quantile**2 * variance + rise * square + rise**2 / 4, 0.0))
         ends = np.sqrt(np.maximum([square + rise / 2 - half, square + rise / 2 + half], 0))
         chance = np.median(nulls, axis=1)
-    ici, e50, e90, emax = (
-        IntervalEstimate(*map(float, each)) for each in zip(values, *ends, strict=True)
-    )
+    ici, e50, e90, emax = (IntervalEstimate(float(value)) for value in values)
+    ici = replace(ici, low=float(ends[0]), high=float(ends[1]))
     return CalibrationDistances(ici, e50, e90, emax, dict(zip(names, chance.tolist(), strict=True)))
 
 

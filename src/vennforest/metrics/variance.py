@@ -115,7 +115,7 @@ def student_interval(
     null: float | None = None,
 ) -> IntervalEstimate:
     """Return Student's interval around ``middle``, transformed by ``back``."""
-    if not math.isfinite(error) or not math.isfinite(middle):
+    if not (0 < error < math.inf and math.isfinite(middle)):
         return IntervalEstimate(value)
     df = max(1.0, units - 1)
     half = float(stdtrit(df, (1 + level) / 2)) * error

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import column_codes, in_class_order
 from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
@@ -87,6 +88,8 @@ class Monitor(BaseEstimator):
     ----------
     classes_ : ndarray of shape (k,)
         The sorted labels.
+    column_codes_ : ndarray of shape (k,), or None
+        Without a model, the class, by number, of each column of scores; None: they are sorted.
     n_seen_ : int
         Number of examples of the stream so far.
     n_unlabelled_, n_repeated_ : int
@@ -159,7 +162,8 @@ class Monitor(BaseEstimator):
         y : array-like of shape (n,), optional
             Labels of the rows.
         classes : array-like of shape (k,), optional
-            All classes, if there is no model and some may be missing from ``y``.
+            All classes in the order of the columns of scores, if there is no model and it is not
+            the sorted one or some may be missing from ``y``.
 
         Raises
         ------
@@ -175,11 +179,13 @@ class Monitor(BaseEstimator):
         if y is None:
             scores, codes = calibration_examples(self.model)
             labels = self.model.classes_
+            self.column_codes_ = None
             n, n_equal_pairs = self.model._state.n_rows or 0, self.model._state.n_equal_pairs
         else:
             classes = classes if self.model is None else self.model.classes_
             codes, labels = encode_labels(y, classes, count_rows(X))
-            scores, hashes = self._scores_and_hashes(X, max(2, len(labels)))
+            self.column_codes_ = column_codes(classes)
+            scores, hashes = self._scores_and_hashes(X, labels)
             n, n_equal_pairs = len(scores), count_equal_pairs(hashes)
         if len(labels) < 2:
             raise InputError(f"y must contain two classes or more, got {shown(labels.tolist())}")
@@ -220,7 +226,7 @@ class Monitor(BaseEstimator):
         evidence.set_bets(all_examples, watched, bets, scores, codes)
         return state, History.of_bets(all_examples, watched.of_labels)
 
-    def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
+    def _scores_and_hashes(self, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, HashArray]:
         """Return scores (n, c) and hashes (n,) of rows; without a model X are scores."""
         if self.model is not None:
             hashes = hash_for_model(self.model, X)
@@ -228,7 +234,9 @@ class Monitor(BaseEstimator):
             if share >= MIN_TRAINING_SHARE_TO_WARN:
                 warn(f"about {share:.0%} of the rows were used for training: leave them out")
             return stream_scores(self.model, X), hashes
-        scores = as_score_columns(check_scores(X if hasattr(X, "__len__") else [X]), k)
+        named = None if self.column_codes_ is None else classes[self.column_codes_]
+        X = in_class_order(X if hasattr(X, "__len__") else [X], classes, named=named)
+        scores = as_score_columns(check_scores(X), max(2, len(classes)))
         return scores, hash_rows(scores)
 
     def update(
@@ -274,7 +282,7 @@ class Monitor(BaseEstimator):
             If rows are repeated, wait for labels, or were used to fit the model.
         """
         check_is_fitted(self, "classes_")
-        scores, hashes = self._scores_and_hashes(X, len(self.classes_))
+        scores, hashes = self._scores_and_hashes(X, self.classes_)
         n = len(scores)
         if (y is None) == (self._watch == "labels"):
             raise InputError('y must be given with watch="labels", and only with it')
@@ -357,7 +365,7 @@ class Monitor(BaseEstimator):
 
     def _check_state(self) -> None:
         check_option(self._watch, Watched, "watch")
-        model_classes = getattr(self.model, "classes_", self.classes_)
+        model_classes = np.unique(getattr(self.model, "classes_", self.classes_))
         require(np.array_equal(model_classes, self.classes_), "model must be of the same classes")
         shape = (len(self.classes_),)
         check_array(self.reference_shares_, "reference_shares_", shape, low=0, high=1)

@@ -13,7 +13,7 @@ from vennforest._class_columns import class_probabilities
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
-from vennforest.scores import columns, round_scores
+from vennforest.scores import columns
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 from vennforest.sources.estimators import as_read
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
@@ -82,8 +82,7 @@ def _fold_scores(fold: Fold, X: Any) -> FloatArray:
         return replace(fold, subforest="exchangeable").score_for_bounds(X)[0]
     if isinstance(fold.model, BlendedModel):
         members = fold.model.members
-        p = fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])
-        return round_scores(columns(p, p.shape[1]))
+        return fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])
     return fold.score(X)
 
 

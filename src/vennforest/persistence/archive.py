@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vennforest._files import one_line
+from vennforest._files import check_unpacked_size, one_line
 from vennforest._messages import InputError
 from vennforest._program import __version__
 
@@ -19,12 +19,6 @@ FORMAT_VERSION = 1
 
 HEADER, SCHEMA = "vennforest.json", "schema.json"
 """Members of the archive that describe the model: written by vennforest and by skops."""
-
-MAX_UNPACKED_BYTES = 1 << 28
-"""Unpacked size up to which every file is accepted."""
-
-MAX_UNPACKED_RATIO = 100
-"""Maximum ratio of unpacked to packed size of larger files; models reach 2 to 10."""
 
 
 @contextmanager
@@ -42,25 +36,16 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile
             raise InputError(f"{name} is not a model file: vennforest.save and fit write these")
         try:
             with zipfile.ZipFile(file) as archive:
-                _check_unpacked_size(archive, os.fstat(file.fileno()).st_size, name)
+                check_unpacked_size(archive, os.fstat(file.fileno()).st_size, name)
                 for member in archive.infolist():
                     if member.filename.endswith(".npz"):  # an archive within the archive
                         with archive.open(member) as part, zipfile.ZipFile(part) as nested:
-                            _check_unpacked_size(nested, member.file_size, name)
+                            check_unpacked_size(nested, member.file_size, name)
                 yield archive, _header_of(archive, name)
         except (InputError, ImportError, MemoryError):
             raise
         except Exception as error:  # zlib.error, KeyError of a missing member, ...
             raise InputError(f"{name} is damaged or was cut short: {one_line(error)}") from error
-
-
-def _check_unpacked_size(archive: zipfile.ZipFile, size: int, name: str) -> None:
-    unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * size):
-        raise InputError(
-            f"{name} would unpack to {unpacked / 2**20:,.0f} MiB, more than {MAX_UNPACKED_RATIO} "
-            f"times its {size / 2**20:,.1f} MiB, as no model does: it is not read"
-        )
 
 
 def _header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:

@@ -78,7 +78,10 @@ class PackedTrees:
         require(forest.n_outputs_ == 1 and forest.n_classes_ == k, f"n_classes_ must be {k}")
         for tree in trees:
             require(type(tree) in TREE_TYPES, "bare_trees must be trees")
+            _copy_with(tree, random_state=0)._validate_params()
             require(tree.n_features_in_ == n_features, "trees must have the forest's features")
+            is_of_classes = tree.n_outputs_ == 1 and tree.n_classes_ == k
+            require(is_of_classes, f"n_classes_ of trees must be {k}")
             # Trees of a forest are fitted to class indices.
             require(np.array_equal(tree.classes_, np.arange(k)), "trees must have its classes")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -72,7 +73,7 @@ def write_model(
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    skops = needed("skops.io", "model files")
+    skops = _skops()
     with written_whole(path) as part:
         try:
             skops.dump(to_stored(model), part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
@@ -87,13 +88,30 @@ def write_model(
         check_readable(part, types)
         header = {**_header(model, types), **_record_of(model), **(extra or {})}
         with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
+            text = json.dumps(header, indent=2, ensure_ascii=False)
+            archive.writestr(HEADER, text.encode("utf-8", "backslashreplace"))
+
+
+def _skops() -> Any:
+    """Return skops.io without torch and dask, which its list of scikit-learn's types would import.
+
+    They take seconds and hundreds of megabytes.
+    """
+    hidden = [name for name in ("torch", "dask", "cupy", "jax") if name not in sys.modules]
+    is_new = "skops.io" not in sys.modules
+    for name in hidden if is_new else ():
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        return needed("skops.io", "model files")
+    finally:
+        for name in hidden if is_new else ():
+            del sys.modules[name]
 
 
 def check_readable(path: Path, types: Sequence[str]) -> None:
     """Raise an `InputError` if a file with these types could not be loaded."""
     try:
-        from_stored(needed("skops.io", "model files").load(path, trusted=types))
+        from_stored(_skops().load(path, trusted=types))
     except MemoryError:
         raise
     except Exception as error:  # a parameter of another type, a function without a name
@@ -135,7 +153,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     UserWarning
         If scikit-learn, skrub, XGBoost, LightGBM or CatBoost has another version than at ``save``.
     """
-    skops = needed("skops.io", "model files")
+    skops = _skops()
     name = os.fspath(path)
     with open_archive(path) as (archive, header):
         types = set(_types_in(json.loads(archive.read(SCHEMA))))

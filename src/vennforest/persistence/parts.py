@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import _split
 
 from vennforest._state import check_state, is_own_type, with_state
 from vennforest.persistence.forests import PackedTrees, pack_forest
@@ -106,6 +107,9 @@ TRUSTED_SKRUB = frozenset({
 """Types in a fitted TableVectorizer of skrub; their modules differ between versions."""
 
 
+SPLITTERS = (_split.BaseCrossValidator, _split.BaseShuffleSplit, _split._RepeatedSplits)
+
+
 BOOSTERS = {
     "lightgbm": ("lightgbm.basic.Booster", "lightgbm.sklearn.LGBMClassifier"),
     "xgboost": (
@@ -130,5 +134,7 @@ def is_trusted(name: str) -> bool:
             return is_own_type(getattr(import_module(module), cls, None))
         except ImportError:
             return False
-    is_splitter = module == "sklearn.model_selection._split"
-    return name in TRUSTED or is_splitter or (module.startswith("skrub.") and cls in TRUSTED_SKRUB)
+    if module == "sklearn.model_selection._split":
+        splitter = getattr(_split, cls, None)
+        return isinstance(splitter, type) and issubclass(splitter, SPLITTERS)
+    return name in TRUSTED or (module.startswith("skrub.") and cls in TRUSTED_SKRUB)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
 from vennforest.metrics import auc_interval, calibration_line, decision_curve, threshold_table
-from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.losses import squared_losses
+from vennforest.metrics.variance import share_interval
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
 from vennforest.report.measures import (
@@ -51,19 +51,21 @@ Parts = list[tuple[str, IntArray]]
 """Names of parts, with their rows."""
 
 
-def summarise(event: Event, rows: IntArray, groups: IntArray | None) -> dict[str, Any]:
+def summarise(predictions: Predictions, event: Event, rows: IntArray) -> dict[str, Any]:
     """Return expected and observed frequencies of the event in some rows, by name."""
-    low, high = share_interval(event.outcome[rows], None if groups is None else groups[rows])
+    groups = None if predictions.groups is None else predictions.groups[rows]
+    weight = None if predictions.weight is None else predictions.weight[rows]
+    low, high = share_interval(event.outcome[rows], groups, weight)
     summary = {
         "n": len(rows),
-        "expected": float(event.p[rows].mean()),
-        "observed": float(event.outcome[rows].mean()),
+        "expected": predictions.mean(event.p, rows),
+        "observed": predictions.mean(event.outcome, rows),
         "observed_low": low,
         "observed_high": high,
     }
     for name, ends in (("bound", event.bounds), ("confidence", event.confidence)):
         if ends is not None:
-            means = (float(end[rows].mean()) for end in ends)
+            means = (predictions.mean(end, rows) for end in ends)
             summary |= dict(zip((f"{name}_low", f"{name}_high"), means, strict=True))
     return summary
 
@@ -78,7 +80,7 @@ def levels(predictions: Predictions, estimates: MethodEstimates) -> pd.DataFrame
     event = predictions.event(estimates)
     level = np.searchsorted(level_edges(predictions.is_rare)[1:-1], event.p, side="right")
     rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
-    return pd.DataFrame([summarise(event, rows, predictions.groups) for rows in rows_of_levels])
+    return pd.DataFrame([summarise(predictions, event, rows) for rows in rows_of_levels])
 
 
 def thresholds(
@@ -106,13 +108,9 @@ def thresholds(
     columns = vars(threshold_table(bounds=estimates.confidence, **options))
     for name, (low, high) in columns.pop("intervals").items():
         columns |= {f"{name}_low": low, f"{name}_high": high}
-    n = len(predictions.codes)
-    of_none, of_all = (decision_curve(versus=np.full(n, flag), **options) for flag in (0.0, 1.0))
-    is_all = of_all.everyone > 0  # which of the two is the better one
-    for end in ("", "_low", "_high"):
-        differences = [getattr(curve, f"difference{end}") for curve in (of_none, of_all)]
-        columns[f"net_benefit{end}"] = differences[0]
-        columns[f"gain{end}"] = np.where(is_all, *differences[::-1])
+    curve = vars(decision_curve(**options))
+    names = (f"{name}{end}" for name in ("net_benefit", "gain") for end in ("", "_low", "_high"))
+    columns |= {name: curve[name] for name in names}
     columns = {key: values for key, values in columns.items() if values is not None}
     return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
 
@@ -136,8 +134,8 @@ def subgroups(
             "column": column,
             "part": name,
             "period": period,
-            **summarise(event, rows, predictions.groups),
-            "brier": float(losses[rows].mean()),
+            **summarise(predictions, event, rows),
+            "brier": predictions.mean(losses, rows),
             **_tested_part(predictions, estimates, rows),
         }
         for column, values in by.items()
@@ -180,9 +178,11 @@ def _tested_part(
     groups = None if predictions.groups is None else predictions.groups[rows]
     event = predictions.event(estimates)
     outcome, p = event.outcome[rows].astype(int), event.p[rows].clip(0, 1)
+    options = predictions.for_metric(estimates, rows)
+    weight = options.get("sample_weight")
     with np.errstate(invalid="ignore"):
-        line = calibration_line(outcome, p, groups=groups, classes=[0, 1])
-    area = auc_interval(groups=groups, **predictions.for_metric(estimates, rows))
+        line = calibration_line(outcome, p, groups=groups, classes=[0, 1], sample_weight=weight)
+    area = auc_interval(groups=groups, **options)
     measures: dict[str, float] = {}
     for name, of in zip(names, (line.observed_expected, line.slope, area), strict=True):
         ends = [*vars(of).values()][:3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
-from vennforest._validation import InputError, encode_labels
+from vennforest._validation import FloatArray, InputError, encode_labels, is_frame, text_of_label
+from vennforest.calibrators.direction import warn_of_confidence
 from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import ScoreCounts
+from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
@@ -20,10 +24,14 @@ from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import group_codes
+from vennforest.tables.columns import as_pandas
 from vennforest.validation.update import class_shares_of
 
 UNNAMED_PREDICTIONS = "Predictions"
 """Name of probabilities that are given without a name."""
+
+LABELS_OF_EVENTS = {("0", "1"), ("false", "true"), ("no", "yes")}
+"""Labels of which the second says that something happened."""
 
 
 def check(
@@ -34,6 +42,8 @@ def check(
     classes: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     positive: Any = None,
+    sample_weight: ArrayLike | None = None,
+    follow_up: tuple[ArrayLike, float] | None = None,
     name: str = "predictions",
     target: str = "label",
     notes: Sequence[str] = (),
@@ -60,15 +70,23 @@ def check(
         Rows of one group count as one observation in intervals and tests.
     positive : label, optional
         The class to which probabilities of shape (n,) refer, by default the second in sorted order;
-        also the positive class of the page, by default the rarer one.
+        also the positive class of the page, by default the rarer one of the rows that the model was
+        fitted to. Without a model it is the second of 0 and 1, False and True, or no and yes, and
+        of other labels the rarer one.
+    sample_weight : array-like of shape (n,), optional
+        Weights, such as those of a survey; see `Estimates`.
+    follow_up : tuple of array-like of shape (n,) and float, optional
+        Times until the event or until a row was last seen, and the horizon of the probabilities;
+        see `Estimates`. Rows that were lost before the horizon are left out, and others weigh more.
     name, target, notes
         As in ``evaluate``.
     **question
         ``by``, ``costs``, ``tolerance``, ``thresholds`` and ``random_state`` as in ``evaluate``;
         ``site`` (n,), to measure and pool over sites; ``grades`` (n,) to test, with those of a
-        ``reference``; ``segments``, a data frame of n rows to search for faults; ``promises``, a
-        dict of targets for "sensitivity", "specificity" and "precision"; ``updates``, whether to
-        compare updates for another population even if calibration is not rejected.
+        ``reference``, and by ``time`` (n,); ``segments``, a data frame of n rows to search for
+        faults; ``promises``, a dict of targets for "sensitivity", "specificity" and "precision";
+        ``updates``, whether to compare updates for another population even if calibration is not
+        rejected.
 
     Raises
     ------
@@ -88,7 +106,7 @@ def check(
     codes, labels = encode_labels(y, named)
     if len(labels) < 2:
         raise InputError("y must contain at least two classes, got one: name both with classes")
-    settings = {}
+    settings, prior = {}, None
     if is_model:
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
@@ -100,15 +118,65 @@ def check(
         names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
         origin = Origin(kind="given", target=target, noun="model", names=names)
+        for of_model in estimates.values() if len(labels) == 2 else ():
+            of_second = of_model.p[:, 1]
+            warn_of_confidence(ScoreCounts.from_scores(of_second, y, classes=labels))
+    if positive is None and len(labels) == 2:
+        positive = _positive_label(labels, prior)
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
+    frame = as_pandas(X) if is_model and is_frame(X) else None
+    asked = Question(name=name, positive=positive, predictors=frame, **question)
+    asked.check(labels)
+    predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)
+    if sample_weight is not None or follow_up is not None:
+        predictions = _weighted(asked.with_positive(predictions), sample_weight, follow_up, remarks)
     return assemble(
-        Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
+        predictions,
         origin,
-        Question(name=name, positive=positive, **question),
+        asked,
         len(codes),
         notes=remarks,
         settings=settings,
     )
+
+
+def _weighted(
+    predictions: Predictions,
+    sample_weight: ArrayLike | None,
+    follow_up: tuple[ArrayLike, float] | None,
+    notes: list[str],
+) -> Predictions:
+    """Return the rows of weight above 0, with weights and the labels at the horizon.
+
+    A note says how many rows are left out.
+    """
+    first = next(iter(predictions.estimates.values()))
+    options = predictions.for_metric(first) | {"sample_weight": sample_weight}
+    judged = Estimates(**options, follow_up=follow_up)
+    rows = np.flatnonzero(judged._counted)
+    if len(rows) < len(predictions.codes):
+        n_left_out = len(predictions.codes) - len(rows)
+        why = "have weight 0" if follow_up is None else "were lost before the horizon"
+        notes.append(f"{n_left_out:,} rows {why} and are left out.")
+    if follow_up is not None:
+        notes.append(
+            f"Events count within {follow_up[1]:g} of the time of entry. Rows that were followed "
+            "so long weigh more, by the inverse probability of being followed (Kaplan–Meier): this "
+            "is right if rows are lost whatever their risk."
+        )
+    return replace(predictions.take(rows), codes=judged.codes, weight=judged.weight)
+
+
+def _positive_label(labels: NDArray[Any], prior: FloatArray | None) -> Any:
+    """Return the positive one of two labels if it does not depend on the rows, else None.
+
+    It is the rarer one by the shares (2,) that the model was fitted to, and without these the
+    second of `LABELS_OF_EVENTS`.
+    """
+    if prior is not None:
+        return labels.tolist()[int(prior[1] <= prior[0])]
+    texts = tuple(text_of_label(label).casefold() for label in labels.tolist())
+    return labels.tolist()[1] if texts in LABELS_OF_EVENTS else None
 
 
 def _of_arrays(

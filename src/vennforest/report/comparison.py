@@ -16,15 +16,12 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
     CalibrationLine,
     IntervalEstimate,
-    auc_interval,
-    calibration_distances,
     calibration_line,
 )
 from vennforest.metrics.losses import (
     Difference,
     difference_over_rows,
     log_losses,
-    loss_intervals_of,
     squared_losses,
 )
 from vennforest.report.measures import (
@@ -51,12 +48,15 @@ def difference_over_folds(
     """
     k, fold = predictions.n_folds, predictions.fold
     if k == 1:
-        return difference_over_rows(first, second, predictions.groups)
+        return difference_over_rows(
+            first, second, predictions.groups, predictions.units, predictions.weight
+        )
     gap = first - second
-    means = np.bincount(fold, weights=gap, minlength=k) / np.bincount(fold, minlength=k)
+    weight = np.ones(len(gap)) if predictions.weight is None else predictions.weight
+    means = np.bincount(fold, weight * gap, minlength=k) / np.bincount(fold, weight, minlength=k)
     ratio = 1 / (k - 1) if predictions.test_ratio is None else predictions.test_ratio
     error = np.sqrt((1 / k + ratio) * means.var(ddof=1))
-    return Difference(float(gap.mean()), float(student.ppf(0.975, k - 1) * error))
+    return Difference(predictions.mean(gap), float(student.ppf(0.975, k - 1) * error))
 
 
 def choose(
@@ -106,9 +106,6 @@ def difference_of_losses(
         return difference(*losses)
     losses = squared_losses(first.p, codes), squared_losses(second.p, codes)
     return replace(difference(*losses), loss="Brier score")
-
-
-N_DRAWS_OF_DISTANCES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +169,19 @@ def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates
     codes, estimates = predictions.codes, predictions.estimates
     decisions = matrix.decide(best.p)
     of_rows = matrix.costs[codes]
-    of_constants = of_rows.mean(axis=0)
+    of_constants = np.average(of_rows, axis=0, weights=predictions.weight)
     constant = of_rows[:, int(of_constants.argmin())]
     return Costs(
         matrix,
-        {m: float(matrix.paid(matrix.decide(e.p), codes).mean()) for m, e in estimates.items()},
+        {m: predictions.mean(matrix.paid(matrix.decide(e.p), codes)) for m, e in estimates.items()},
         of_constants,
-        difference_over_rows(constant, matrix.paid(decisions, codes), predictions.groups),
+        difference_over_rows(
+            constant,
+            matrix.paid(decisions, codes),
+            predictions.groups,
+            predictions.units,
+            predictions.weight,
+        ),
         np.bincount(decisions, minlength=len(matrix.decisions)),
     )
 
@@ -196,26 +199,27 @@ def methods_frame(
     names: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return the measures of each method and of the baseline, with intervals."""
-    groups, weight = predictions.groups, np.ones(len(predictions.codes))
     rows = {}
     for name, values in measures.items():
         of_method = predictions.estimates.get(name) or predictions.baseline()
-        options = {"groups": groups, **predictions.for_metric(of_method)}
+        judged = predictions.judged(of_method)
         row = {"name": names.get(name, name), **asdict(values)}
         row["miscalibration"] = values.miscalibration
-        estimates = vars(loss_intervals_of(of_method.p, predictions.codes, weight, groups))
+        estimates = vars(judged.losses())
         if name != BASELINE:
-            area = auc_interval(**options)
-            estimates["auc"] = IntervalEstimate(area.auc, area.low, area.high)
+            estimates["auc"] = judged.auc()
         if predictions.positive is not None and name != BASELINE:
             estimates |= (line := vars(line_of(predictions, of_method)))
             row["certain"] = line["certain"]
             if name == method:
-                estimates |= vars(calibration_distances(n_draws=N_DRAWS_OF_DISTANCES, **options))
+                distances = vars(judged.distances())
+                chances = distances.pop("by_chance").items()
+                row |= {f"{key}_by_chance": value for key, value in chances}
+                estimates |= distances
         for key, estimate in estimates.items():
             if key != "certain":
-                ends = vars(estimate).values()
-                row |= dict(zip((key, f"{key}_low", f"{key}_high"), ends, strict=True))
+                row |= {key: estimate.value, f"{key}_low": estimate.low}
+                row[f"{key}_high"] = estimate.high
         if costs is not None and name != BASELINE:
             row["mean_cost"] = costs.mean[name]
         rows[name] = row
@@ -231,18 +235,19 @@ def classes_frame(
     and the mean is off by more than the tolerance.
     """
     codes, k, p = predictions.codes, len(predictions.classes), estimates.p
-    predicted, counts = p.argmax(axis=1), np.bincount(codes, minlength=k)
-    hits = np.bincount(codes[predicted == codes], minlength=k)
+    weight = np.ones(len(codes)) if predictions.weight is None else predictions.weight
+    predicted, counts = p.argmax(axis=1), np.bincount(codes, weight, minlength=k)
+    hits = np.bincount(codes, weight * (predicted == codes), minlength=k)
     tests = predictions.tests(estimates)
     is_rejected = tests.class_pvalues < CALIBRATION_TEST_LEVEL
     excess = tests.class_excess
     with np.errstate(invalid="ignore"):
         columns = {
-            "n": counts,
-            "share": counts / len(codes),
-            "mean": p.mean(axis=0),
+            "n": np.bincount(codes, minlength=k),
+            "share": counts / weight.sum(),
+            "mean": np.average(p, axis=0, weights=weight),
             "recall": hits / counts,
-            "precision": hits / np.bincount(predicted, minlength=k),
+            "precision": hits / np.bincount(predicted, weight, minlength=k),
             "pvalue": tests.class_pvalues,
             "off": np.select(
                 [is_rejected & (excess > tolerance), is_rejected & (excess < -tolerance)],

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import FloatArray, InputError, is_frame
+from vennforest._validation import FloatArray, InputError, check_weights, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
@@ -24,10 +23,17 @@ from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import RAW
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
-from vennforest.tables import TableEncoder, table_pipeline
+from vennforest.tables import table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 from vennforest.validation.grades import MISSING, grade_names
+
+MISSING_CELLS = {
+    "logistic": "numbers are replaced by the median of the training rows, beside an indicator",
+    "named": "they are given to the model as missing",
+    "other": "as the model handles them",
+}
+"""How missing cells are handled by the estimators that names stand for, and by others."""
 
 
 def evaluate(
@@ -40,6 +46,7 @@ def evaluate(
     n_folds: int = 5,
     n_trees: int = 300,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     time: ArrayLike | None = None,
     site: ArrayLike | None = None,
     positive: Any = None,
@@ -84,6 +91,8 @@ def evaluate(
     groups : array-like of shape (n,), optional
         Rows of one group are never on both sides of a split, and count as one observation in
         intervals and tests.
+    sample_weight : array-like of shape (n,), optional
+        Weights above 0 of rows, in training and in all measures; see `Estimates`.
     time : array-like of shape (n,), optional
         Numbers or dates. If given, every row is predicted by a model of earlier rows.
     site : array-like of shape (n,), optional
@@ -142,6 +151,7 @@ def evaluate(
         thresholds=thresholds,
         random_state=random_state,
         site=site,
+        predictors=as_pandas(X) if is_frame(X) else None,
     )
     question.check(np.unique(np.asarray(y).ravel().astype(str)))
     is_table = is_frame(X)
@@ -166,12 +176,16 @@ def evaluate(
         design = replace(design, kind="time", values=times(time, "time"))
     if names is not None:
         design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
-    predictions, fitted = cross_validate(
+    if sample_weight is not None and compare:
+        remarks.append("Other models are not compared, since a blend of them has no weights.")
+        compare = ()
+    predictions, fitted, encodings = cross_validate(
         model,
         [m for m in METHODS if methods is None or m in methods or m == RAW],
         X,
         y,
         design,
+        weight=check_weights(sample_weight, X.shape[0]),
         classifiers={named_estimator(rival).title: named(rival) for rival in compare},
         notes=remarks,
         progress=progress,
@@ -192,22 +206,16 @@ def evaluate(
         "n_folds": predictions.n_folds,
         "n_trees": n_trees,
         "n_columns": int(X.shape[1]),
-        **_settings_of(fitted),
+        "missing": MISSING_CELLS["logistic" if estimator == "logistic" else "named"]
+        if is_named
+        else MISSING_CELLS["other"],
+        "columns": encodings,
+        "calibrate_on": fitted.calibrate_on_,
+        "calibrate_on_reason": fitted.calibrate_on_reason_,
     }
     return assemble(
         predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-
-
-def _settings_of(fitted: CalibratedClassifier) -> dict[str, Any]:
-    """Return the settings of the report that a model chose: columns, and scores to calibrate on."""
-    first_model = fitted.estimators_[0]
-    encoder = first_model[0] if isinstance(first_model, Pipeline) else None
-    return {
-        "columns": dict(encoder.encodings_) if isinstance(encoder, TableEncoder) else {},
-        "calibrate_on": fitted.calibrate_on_,
-        "calibrate_on_reason": fitted.calibrate_on_reason_,
-    }
 
 
 def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:

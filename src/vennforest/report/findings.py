@@ -17,12 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._messages import not_one_of, shown
 from vennforest._validation import InputError, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import AucInterval, IntervalEstimate, auc_interval
+from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference, difference_over_rows
 from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
 from vennforest.report.breakdown import (
     level_edges,
     levels,
+    parts_of_column,
     rejected_parts,
     subgroups,
     thresholds,
@@ -51,6 +52,8 @@ from vennforest.report.sections import (
     compared_models,
     compared_sites,
     compared_updates,
+    described_predictors,
+    grade_history,
     promised_thresholds,
     searched_segments,
     tested_grades,
@@ -59,14 +62,20 @@ from vennforest.validation.grades import grade_names
 
 DEFAULT_TOLERANCE = 0.02
 
+UNWEIGHTED = (
+    "must be used without weights and without a horizon: they count rows as one observation each"
+)
+
 DEFINITIONS = {
     "event": "the positive class; with more than two classes, that the most probable one is right",
     "log_loss": "mean of -ln of the observed class's probability",
     "brier": "mean squared error of the event's probability; with more classes of the vector, 0-2",
     "brier_skill": "1 - brier / that of the class shares",
-    "intervals": "level 95%: of means Student's over rows or groups; of shares Wilson's, with "
-    "groups for rows over the design effect (Korn & Graubard 1998); of AUC DeLong's, in its "
-    "log-odds; of intercept and slope Wald's, with groups from the sandwich variance",
+    "intervals": "level 95%, Student's with one degree of freedom less than there are rows, or "
+    "groups, of the rarer outcome: of losses in the logarithm, of skills in that of the ratio; of "
+    "AUC DeLong's in its log-odds, Newcombe's score interval below 30; of shares Wilson's, with "
+    "groups for rows over the design effect (Korn & Graubard 1998); of intercept and slope Wald's, "
+    "with groups leaving one out (CR3)",
     "auc": "area under the ROC curve; with more classes one-vs-rest, weighted by their shares",
     "calibration_error": "mean distance of mean p and share of the event over 15 bins (0, 1/15], …",
     "chance_error": "mean calibration_error of labels drawn from the probabilities; chance_limit: "
@@ -77,11 +86,12 @@ DEFINITIONS = {
     "pvalue": "the smallest p-value of the tests of calibration times their number; with groups "
     "for dependent rows",
     "overconfidence": "mean of the largest p, minus accuracy",
-    "observed_expected": "events / sum of p; the interval is symmetric in the logarithm",
+    "observed_expected": "events / sum of p; the interval is symmetric in the logarithm, and exact "
+    "below ten events",
     "intercept": "logistic regression of the event with offset logit p, rows of p 0 or 1 left out",
     "slope": "coefficient of logit p in a logistic regression of the event, same rows",
     "ici": "mean distance of p and a logistic regression on a natural spline of logit p; e50, e90, "
-    "emax: its quantiles",
+    "emax: its quantiles; _by_chance: those that calibrated probabilities would have",
     "levels": "rows by p of the event, from each edge of level_edges to below the next",
     "thresholds": "rows are flagged if p >= threshold; sure_yes, open, sure_no: by 95% intervals",
     "net_benefit": "TP / n - FP / n * threshold / (1 - threshold); gain: less that of flagging all "
@@ -125,7 +135,8 @@ class Origin:
 class Question:
     """What is asked of predictions: the arguments that `evaluate` and `check` share.
 
-    ``site``, ``grades`` and the columns of ``by`` are (n,); ``segments`` is a data frame of n rows.
+    ``site``, ``grades``, ``time`` and the columns of ``by`` are (n,); ``segments`` and
+    ``predictors``, the columns of the model, are data frames of n rows.
     """
 
     name: str
@@ -138,9 +149,11 @@ class Question:
     site: ArrayLike | None = None
     grades: ArrayLike | None = None
     reference: ArrayLike | None = None
+    time: ArrayLike | None = None
     segments: pd.DataFrame | None = None
     promises: Mapping[str, float] | None = None
     updates: bool = False
+    predictors: pd.DataFrame | None = None
 
     def check(self, classes: NDArray[Any]) -> None:
         """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
@@ -195,7 +208,7 @@ class Findings:
         The recommended method, and the rule that chose it, "" if there was no choice.
     methods, measures, baseline : data frame, dict of str to Measures, Measures
         Measures of each method with their intervals and of the base rate; those without intervals.
-    auc, gain, lines_off : AucInterval, Difference, dict of str to IntervalEstimate
+    auc, gain, lines_off : IntervalEstimate, Difference, dict of str to IntervalEstimate
         Of the recommended method: its ranking, how much lower its loss is than that of the base
         rate, and slope and observed over expected where they are off beyond chance.
     differences : dict of str to Difference
@@ -230,8 +243,9 @@ class Findings:
     methods: pd.DataFrame
     measures: Mapping[str, Measures]
     baseline: Measures
-    auc: AucInterval
+    auc: IntervalEstimate
     gain: Difference
+    skill: IntervalEstimate
     lines_off: Mapping[str, IntervalEstimate]
     differences: Mapping[str, Difference]
     levels: pd.DataFrame
@@ -353,7 +367,8 @@ def find(
     best, shares = predictions.estimates[method], predictions.baseline()
     baseline = measure(predictions, shares, seed)
     event = predictions.event(best)
-    area = auc_interval(groups=groups, **predictions.for_metric(best))
+    judged = predictions.judged(best)
+    area = judged.auc()
     costs = None if matrix is None else costs_of(matrix, predictions, best)
     tie = None if costs is None else costs.tie(predictions.positive)
     columns = question.columns(predictions.rows, n_rows)
@@ -385,8 +400,19 @@ def find(
         auc=area,
         # The log loss tells rare classes apart, which hardly move the Brier score.
         gain=difference_of_losses(
-            shares, best, codes, partial(difference_over_rows, groups=groups)
+            shares,
+            best,
+            codes,
+            partial(
+                difference_over_rows,
+                groups=groups,
+                units=predictions.units,
+                weight=predictions.weight,
+            ),
         ),
+        skill=judged.log_loss_skill()
+        if np.isfinite(measures[method].log_loss)
+        else judged.brier_skill(),
         lines_off=lines_off(predictions, best) if question.tolerance is None else {},
         differences={m: compare_losses(m, method, predictions) for m in measures if m != method},
         levels=levels(predictions, best),
@@ -397,7 +423,7 @@ def find(
         subgroups=subgroups(columns, predictions, best, tolerance) if columns else None,
         costs=costs,
         half_width=half_width,
-        rows_needed=rows_for_precision(event.p, area.auc) if is_binary else {},
+        rows_needed=rows_for_precision(event.p, area.value) if is_binary else {},
         falls=_falls(predictions, method),
         sections=_sections(predictions, method, origin, question),
         settings={"random_state": seed, **settings},
@@ -405,6 +431,9 @@ def find(
     )
     m = findings.best
     is_off = m.is_rejected or m.impossible or findings.lines_off or findings.rejected
+    if predictions.weight is not None and question.updates:
+        raise InputError(f"updates {UNWEIGHTED}")
+    is_off = is_off and predictions.weight is None
     if (question.updates or is_off) and not origin.is_trained_here and not origin.trained_on_rows:
         prior = settings.get("prior")
         prior = None if prior is None else np.array([*prior.values()])
@@ -420,6 +449,8 @@ def _falls(predictions: Predictions, method: str) -> FallingFrequency | None:
     The scores are those of the raw model, or else the probabilities of the method.
     """
     names, codes = [RAW, method], predictions.codes
+    if predictions.weight is not None:  # the test is of rows that count as one each
+        return None
     p = next(predictions.estimates[name].p for name in names if name in predictions.estimates)
     j = predictions.positive
     if j is None:
@@ -432,8 +463,12 @@ def _sections(
     predictions: Predictions, method: str, origin: Origin, question: Question
 ) -> dict[str, Section]:
     """Return what the further questions found."""
+    if predictions.weight is not None:
+        for name in ("promises", "site", "grades", "segments"):
+            if getattr(question, name) is not None and len(getattr(question, name)):
+                raise InputError(f"{name} {UNWEIGHTED}")
     best, rows = predictions.estimates[method], predictions.rows
-    sections = {}
+    sections, site = {}, None
     if question.promises:
         sections["promises"] = promised_thresholds(predictions, best, question.promises)
     if predictions.compared:
@@ -441,9 +476,15 @@ def _sections(
     if question.site is not None:
         site = grade_names(question.site, "site").astype(str)[rows]
         sections["sites"] = compared_sites(predictions, best, site)
+    if question.predictors is not None:
+        X = question.predictors.take(rows)
+        sections["predictors"] = described_predictors(predictions, X, site)
     if question.grades is not None:
         grade = pd.Series(question.grades).take(rows)
         sections["grades"] = tested_grades(predictions, best, grade, question.reference)
+        if question.time is not None:
+            _, periods = parts_of_column(np.asarray(question.time, dtype=object)[rows], "time")
+            sections["history"] = grade_history(predictions, best, grade, periods)
     if question.segments is not None:
         X = question.segments.take(rows)
         sections["segments"] = searched_segments(predictions, best, X, question.random_state)

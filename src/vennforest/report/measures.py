@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,14 +14,15 @@ from scipy.special import logit, ndtri
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import (
+    CalibrationTests,
+    Estimates,
     auc_interval,
     calibration_error,
-    confidence_minus_accuracy,
 )
-from vennforest.metrics._inputs import bin_codes, check_estimates
-from vennforest.metrics.calibration_tests import CalibrationTests, tests_of
+from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
 from vennforest.metrics.losses import log_losses, squared_losses
+from vennforest.metrics.variance import units_of
 from vennforest.multiprobability import Multiprobability
 
 RAW = "none"
@@ -89,10 +90,10 @@ class Predictions:
 
     ``codes``, ``fold`` and ``rows`` (n,) are the index of the class of each row, the fold that
     predicted it, and its position in X; ``groups`` (n,) are codes from 0 of groups whose rows count
-    as one observation in intervals and tests. ``test_ratio`` is the mean over folds of the number
-    of predicted rows over that of training rows, and ``positive`` the index of the positive class
-    of two (None with more). ``compared`` are models beside the one whose estimates these are, by
-    name, that one too as "".
+    as one observation in intervals and tests, and ``weight`` (n,) weights above 0 of rows.
+    ``test_ratio`` is the mean over folds of the number of predicted rows over that of training
+    rows, and ``positive`` the index of the positive class of two (None with more). ``compared`` are
+    models beside the one whose estimates these are, by name, that one too as "".
     """
 
     classes: NDArray[Any]
@@ -101,6 +102,7 @@ class Predictions:
     rows: IntArray
     estimates: dict[str, MethodEstimates]
     groups: IntArray | None = None
+    weight: FloatArray | None = None
     test_ratio: float | None = None
     positive: int | None = None
     compared: Mapping[str, MethodEstimates] = field(default_factory=dict)
@@ -118,7 +120,7 @@ class Predictions:
     @property
     def share(self) -> float | None:
         """The share of the positive class; None with more than two classes."""
-        return None if self.positive is None else float((self.codes == self.positive).mean())
+        return None if self.positive is None else self.mean(self.codes == self.positive)
 
     @property
     def is_rare(self) -> bool:
@@ -127,8 +129,34 @@ class Predictions:
 
     def baseline(self) -> MethodEstimates:
         """Return the share of each class: the best constant probabilities."""
-        shares = np.bincount(self.codes, minlength=len(self.classes)) / len(self.codes)
-        return MethodEstimates(np.tile(shares, (len(self.codes), 1)))
+        shares = np.bincount(self.codes, self.weight, minlength=len(self.classes))
+        return MethodEstimates(np.tile(shares / shares.sum(), (len(self.codes), 1)))
+
+    def take(self, rows: IntArray) -> Predictions:
+        """Return the predictions of some rows."""
+        estimates = {
+            name: replace(
+                e,
+                p=e.p[rows],
+                bounds=None if e.bounds is None else e.bounds[rows],
+                confidence=None if e.confidence is None else e.confidence[rows],
+            )
+            for name, e in self.estimates.items()
+        }
+        groups = self.groups
+        return replace(
+            self,
+            codes=self.codes[rows],
+            fold=self.fold[rows],
+            rows=self.rows[rows],
+            estimates=estimates,
+            groups=None if groups is None else np.unique(groups[rows], return_inverse=True)[1],
+        )
+
+    def mean(self, values: NDArray[Any], rows: Any = slice(None)) -> float:
+        """Return the weighted mean of values (n,) in some rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return float(np.average(values[rows], weights=weight))
 
     def event(self, estimates: MethodEstimates) -> Event:
         """Return the event by one method."""
@@ -147,13 +175,29 @@ class Predictions:
     def for_metric(self, estimates: MethodEstimates, rows: Any = slice(None)) -> dict[str, Any]:
         """Return labels and one method's estimates of some rows as the arguments of a metric."""
         y, p = self.classes[self.codes[rows]], estimates.p[rows]
-        return {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
+        weight = None if self.weight is None else self.weight[rows]
+        options = {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
+        return options if weight is None else options | {"sample_weight": weight}
 
     def tests(self, estimates: MethodEstimates, rows: Any = slice(None)) -> CalibrationTests:
         """Test the calibration of one method in some rows, by the dependence of all of them."""
-        y = self.classes[self.codes]
-        problem = check_estimates(y, estimates.p, None, self.classes, self.label)
-        return tests_of(problem, self.groups, rows)
+        return self.judged(estimates).tests(rows)
+
+    def judged(self, estimates: MethodEstimates) -> Estimates:
+        """Return one method's estimates with their measures."""
+        return Estimates(**self.for_metric(estimates), groups=self.groups)
+
+    @property
+    def units(self) -> float:
+        """Number of rows, or groups, of the rarer of the positive class and the others.
+
+        With more than two classes it is the most frequent class against the others.
+        """
+        event = np.bincount(self.codes).argmax() if self.positive is None else self.positive
+        outcome = (self.codes == event).astype(np.float64)
+        return units_of(
+            outcome, np.ones(len(outcome)) if self.weight is None else self.weight, self.groups
+        )
 
 
 @dataclass(frozen=True)
@@ -240,8 +284,7 @@ class Measures:
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:
     """Compute the measures of one method."""
     p, codes, bounds = estimates.p, predictions.codes, estimates.bounds
-    options = predictions.for_metric(estimates)
-    y, classes = options["y"], predictions.classes
+    options, mean = predictions.for_metric(estimates), predictions.mean
     event = predictions.event(estimates)
     q = event.p.clip(0, 1)
     residual = event.outcome - q
@@ -249,24 +292,26 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     groups, correlation = predictions.groups, 0.0
     if groups is not None:
         correlation = intragroup_correlation(event.outcome, q, groups)
-    chance = chance_errors(q, seed, groups, correlation)
-    spread = float(variance_of_sums(np.ones((len(q), 1)), q, groups, correlation)[0, 0]) ** 0.5
+    weight = np.ones(len(q)) if predictions.weight is None else predictions.weight
+    weight = weight / weight.sum()
+    chance = chance_errors(q, seed, groups, correlation, weight)
+    spread = float(variance_of_sums(weight[:, None], q, groups, correlation)[0, 0]) ** 0.5
     losses = log_losses(p, codes)
     return Measures(
-        log_loss=float(losses.mean()),
+        log_loss=mean(losses),
         impossible=int(np.isinf(losses).sum()),
-        brier=float(squared_losses(p, codes).mean()),
-        auc=auc_interval(**options).auc,
-        accuracy=float((p.argmax(axis=1) == codes).mean()),
+        brier=mean(squared_losses(p, codes)),
+        auc=auc_interval(**options).value,
+        accuracy=mean(p.argmax(axis=1) == codes),
         calibration_error=error,
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
-        mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
-        detectable=DETECTABLE_ERRORS * spread / len(codes),
+        mean_error=max(0.0, mean(residual) ** 2 - spread**2) ** 0.5,
+        detectable=DETECTABLE_ERRORS * spread,
         pvalue=predictions.tests(estimates).pvalue,
-        overconfidence=confidence_minus_accuracy(y, p, classes=classes),
-        expected=float(event.p.mean()),
-        observed=float(event.outcome.mean()),
+        overconfidence=predictions.judged(estimates).overconfidence(),
+        expected=mean(event.p),
+        observed=mean(event.outcome),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
 
@@ -302,20 +347,26 @@ def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:
 
 
 def chance_errors(
-    q: FloatArray, seed: int, groups: IntArray | None = None, correlation: float = 0.0
+    q: FloatArray,
+    seed: int,
+    groups: IntArray | None = None,
+    correlation: float = 0.0,
+    weight: FloatArray | None = None,
 ) -> FloatArray:
     """Return the calibration error of each draw of labels from the estimates (n,), shape (200,).
 
-    ``correlation`` is that of labels in a group; 50 draws are made for more than 100,000 rows.
+    ``weight`` (n,) sums to 1. ``correlation`` is that of labels in a group; 50 draws are made for
+    more than 100,000 rows.
     """
     n_draws = N_LABEL_DRAWS if len(q) <= 100_000 else N_LABEL_DRAWS // 4
     random = np.random.default_rng((seed, 1))
     bins = bin_codes(q, N_ERROR_BINS)
-    expected = np.bincount(bins, weights=q, minlength=N_ERROR_BINS)
+    weight = np.full(len(q), 1 / len(q)) if weight is None else weight
+    expected = np.bincount(bins, weights=weight * q, minlength=N_ERROR_BINS)
     errors = np.empty(n_draws)
     for i in range(n_draws):
         outcome = draw_labels(random, q, groups, correlation, 1)[0]
         errors[i] = np.abs(
-            np.bincount(bins, weights=outcome, minlength=N_ERROR_BINS) - expected
+            np.bincount(bins, weights=weight * outcome, minlength=N_ERROR_BINS) - expected
         ).sum()
-    return errors / len(q)
+    return errors

@@ -11,7 +11,7 @@ from vennforest._program import __version__
 from vennforest.report.findings import Findings
 from vennforest.report.measures import CALIBRATION_TEST_LEVEL
 from vennforest.report.numbers import area, fixed, percent, points, probability
-from vennforest.report.section_words import SECTIONS, subgroup_sentences
+from vennforest.report.section_words import SECTIONS, missing_text, subgroup_sentences
 from vennforest.report.verdict import Verdict
 from vennforest.report.words import (
     COSTS,
@@ -33,7 +33,7 @@ SPLITS = {
     "given": "The probabilities were given, and no model was trained for this evaluation.",
     "model": "The probabilities were those of a model fitted before; it was not changed.",
 }
-SOURCES = {
+CALIBRATED_ON = {
     "oob": "out-of-bag scores", "cv": "scores of inner folds",
     "holdout": "a held-out part of the training rows",
 }  # fmt: skip
@@ -54,60 +54,36 @@ ITEMS: list[Sentence] = [
 class PaperWords(Words):
     """Phrases of the text for a paper."""
 
-    @property
-    def groups_text(self) -> str:
-        """The number of groups."""
-        return "" if self.f.groups is None else f" of {self.f.groups:,} groups"
-
-    @property
-    def counts(self) -> str:
-        """How many rows each class has."""
-        return joined([f"“{name}” in {n:,}" for name, n in self.f.classes["n"].items()])
-
-    @property
-    def left_out(self) -> str:
-        """The notes on rows that were left out."""
-        return " ".join(note for note in self.f.notes if "left out" in note)
-
-    @property
-    def split(self) -> str:
-        """How rows were predicted."""
-        return SPLITS[self.origin.kind].format(n=self.f.folds)
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(findings)
+        self.groups_text = "" if self.f.groups is None else f" of {self.f.groups:,} groups"
+        self.counts = joined([f"“{name}” in {n:,}" for name, n in self.f.classes["n"].items()])
+        self.left_out = " ".join(note for note in self.f.notes if "left out" in note)
+        self.split = SPLITS[self.origin.kind].format(n=self.f.folds)
+        self.rivals = joined([self.origin.in_sentence(m) for m in self.f.measures if m != self.key])
+        self.columns = (
+            "" if self.f.subgroups is None else joined(self.f.subgroups.index.unique("column"))
+        )
+        self.delong = "DeLong's" if self.f.groups is None else "DeLong's, over groups"
+        self.software = (
+            f"vennforest {__version__}, scikit-learn {metadata.version('scikit-learn')}, Python "
+            f"{platform.python_version()}"
+        )
+        self.verb = "rejected" if self.m.is_rejected else "did not reject"
+        self.level = f"{CALIBRATION_TEST_LEVEL:.0%}"
+        self.items = ", ".join(item for is_filled, item in ITEMS if is_filled(self))
 
     @property
     def calibrated(self) -> str:
         """How the model was calibrated."""
-        on = SOURCES.get(self.origin.calibrate_on, self.origin.calibrate_on)
+        on = CALIBRATED_ON.get(self.origin.calibrate_on, self.origin.calibrate_on)
         return "not calibrated" if self.key == "none" else f"calibrated by {self.name} on {on}"
-
-    @property
-    def rivals(self) -> str:
-        """The other methods."""
-        return joined([self.origin.in_sentence(m) for m in self.f.measures if m != self.key])
-
-    @property
-    def columns(self) -> str:
-        """The columns of parts."""
-        return "" if self.f.subgroups is None else joined(self.f.subgroups.index.unique("column"))
 
     @property
     def tested_by(self) -> str:
         """The sections that test calibration."""
         names = [name for name in ("sites", "grades", "segments") if name in self.f.sections]
         return " and by ".join(names)
-
-    @property
-    def delong(self) -> str:
-        """Whose interval the AUC has."""
-        return "DeLong's" if self.f.groups is None else "DeLong's, over groups"
-
-    @property
-    def software(self) -> str:
-        """Versions."""
-        return (
-            f"vennforest {__version__}, scikit-learn {metadata.version('scikit-learn')}, Python "
-            f"{platform.python_version()}"
-        )
 
     def value(self, name: str, decimals: int = 2) -> str:
         """Return a measure with its interval."""
@@ -131,7 +107,7 @@ class PaperWords(Words):
     def c(self) -> str:
         """The AUC with its interval."""
         auc = self.f.auc
-        return f"{area(auc.auc)} ({area(auc.low)} to {area(auc.high)})"
+        return f"{area(auc.value)} ({area(auc.low)} to {area(auc.high)})"
 
     @property
     def line(self) -> str:
@@ -148,7 +124,8 @@ class PaperWords(Words):
         row: Any = self.f.methods.loc[self.key]
         if not math.isfinite(row.get("ici", math.nan)):
             return ""
-        return "{} ({} to {})".format(*(points(row[f"ici{end}"]) for end in ("", "_low", "_high")))
+        ends = (points(row[f"ici{end}"]) for end in ("", "_low", "_high", "_by_chance"))
+        return "{} ({} to {}; {} by chance if calibrated)".format(*ends)
 
     @property
     def decision_text(self) -> str:
@@ -174,24 +151,15 @@ class PaperWords(Words):
         """Sentences on parts of the rows; every part that is off is named."""
         texts = [f"By {c}: {text}" for c, text in subgroup_sentences(self, None).items()]
         for name, view in SECTIONS.items():
-            if name in self.f.sections and name != "updates":
+            if name in self.f.sections and name not in ("updates", "predictors"):
                 texts.append(view.sentences(self, self.f.sections[name], None)[0])
         return " ".join(texts)
 
     @property
-    def verb(self) -> str:
-        """What the tests did."""
-        return "rejected" if self.m.is_rejected else "did not reject"
-
-    @property
-    def level(self) -> str:
-        """Level of the tests."""
-        return f"{CALIBRATION_TEST_LEVEL:.0%}"
-
-    @property
-    def items(self) -> str:
-        """The items of the checklist that this text fills."""
-        return ", ".join(item for is_filled, item in ITEMS if is_filled(self))
+    def missing(self) -> str:
+        """The missing cells of each predictor."""
+        section = self.f.sections.get("predictors")
+        return "" if section is None else missing_text(self, section, None)
 
 
 def is_binary(words: Words) -> bool:
@@ -209,6 +177,7 @@ PARAGRAPHS: dict[str, list[list[Sentence]]] = {
                 lambda w: "n_columns" in w.f.settings,
                 "There were {w.f.settings[n_columns]:,} candidate predictors.",
             ),
+            (lambda w: w.missing, "{w.missing}"),
             *SAMPLE_SIZE,
         ],
         [
@@ -232,7 +201,7 @@ PARAGRAPHS: dict[str, list[list[Sentence]]] = {
                 is_binary,
                 "Discrimination was measured by the area under the ROC curve (C; interval: "
                 "{w.delong}), calibration by observed over expected, intercept and slope of "
-                "logistic recalibrations, the integrated calibration index (ICI, with a bootstrap "
+                "logistic recalibrations, the integrated calibration index (ICI, with an "
                 "interval), the calibration error over 15 bins and {w.f.tests}, and both by log "
                 "loss and Brier score. Net benefit was computed at thresholds of the probability.",
             ),

@@ -164,13 +164,16 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
     sections = []
     for name, view in SECTIONS.items():
         if (section := findings.sections.get(name)) is not None:
-            picture, part = view.picture(words, section), section.frame
+            picture, part, columns = view.picture(words, section), section.frame, view.columns
+            form = "short" if name == "predictors" else "probability"
+            parts = section.numbers.get("parts", ())
+            columns = [*columns, *((key, key.capitalize(), form) for key in parts)]
             sections.append({
                 "anchor": name,
                 "title": view.title,
                 "sentences": view.sentences(words, section, MAX_LISTED),
                 "picture": None if picture is None else figures.draw(name, picture),
-                "table": None if part is None else table(part, view.columns, part.index),
+                "table": None if part is None else table(part, columns, part.index),
                 "heading": None if part is None else part.index.name,
             })  # fmt: skip
     return render_page(
@@ -226,7 +229,8 @@ def _distances_sentence(measures: Any) -> str | None:
     names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
     texts = [
         f"{words} {numbers.points(measures[name])} ({numbers.points(measures[f'{name}_low'])} to "
-        f"{numbers.points(measures[f'{name}_high'])})"
+        f"{numbers.points(measures[f'{name}_high'])}; by chance "
+        f"{numbers.points(measures[f'{name}_by_chance'])})"
         for name, words in (names | {"emax": "largest (Emax)"}).items()
     ]
     return ", ".join(texts) if math.isfinite(measures["ici"]) else None

@@ -25,6 +25,9 @@ EXPECTED = ("expected", "Expected", "probability")
 ROWS, EVENTS = ("n", "Rows", "count"), ("events", "Events", "count")
 
 
+DESCRIBED = [("missing", "Missing", "count"), ("share", "Share", "percent")]
+
+
 class SectionView(NamedTuple):
     """How a section looks.
 
@@ -61,6 +64,27 @@ def _models(w: Words, s: Section, n: int | None) -> list[str]:
         "blend weighs all of them by the log loss of the rows that calibrate. Intervals are over "
         "the rows, for these trained models. Seconds are those of training in all folds; the "
         "blend's include those of its models.",
+    ]
+
+
+def missing_text(w: Words, s: Section, n: int | None) -> str:
+    """Return a sentence on the missing cells of each predictor, and how they are handled."""
+    assert s.frame is not None
+    missing = s.frame["missing"].dropna()
+    missing = missing[missing > 0].sort_values(ascending=False, kind="stable")
+    texts = [f"{name} in {m:,.0f} ({numbers.percent(m / w.f.rows)})" for name, m in missing.items()]
+    if not texts:
+        return f"No predictor has missing cells in these {w.rows}."
+    how = w.f.settings.get("missing", "as the model handles them")
+    text = f"Missing cells of predictors, of {w.rows}: {joined(texts, n)}."
+    return f"{text} How they are handled: {how}."
+
+
+def _predictors(w: Words, s: Section, n: int | None) -> list[str]:
+    return [
+        missing_text(w, s, n),
+        "Of numbers the table has the median and quartiles, of other columns the share of their "
+        "most frequent values.",
     ]
 
 
@@ -125,6 +149,13 @@ def _picture_of_grades(w: Words, s: Section) -> Picture:
     )
 
 
+def _history(w: Words, s: Section, n: int | None) -> list[str]:
+    return [
+        f"Observed rates of {w.event} by grade and period: {joined(s.numbers['parts'], n)}. The "
+        "long-run average is the mean of the periods' rates; expected is the mean probability."
+    ]
+
+
 def _segments(w: Words, s: Section, n: int | None) -> list[str]:
     frame = s.frame
     assert frame is not None
@@ -139,9 +170,9 @@ def _segments(w: Words, s: Section, n: int | None) -> list[str]:
     )
     return [
         f"Probabilities of {label} are off beyond chance in {s.numbers['off'] or 'none'} of "
-        f"{s.numbers['segments']:,} segments. The worst is “{frame.index[0]}”: {numbers.percent(worst['expected'])} "
-        f"expected, {numbers.percent(worst['observed'])} observed in "
-        f"{numbers.rows(int(worst['n']))} (p = {numbers.fixed(worst['pvalue'], 3)}).",
+        f"{s.numbers['segments']:,} segments. The worst is “{frame.index[0]}”: "
+        f"{numbers.percent(worst['expected'])} expected, {numbers.percent(worst['observed'])} "
+        f"observed in {numbers.rows(int(worst['n']))} (p = {numbers.fixed(worst['pvalue'], 3)}).",
         f"Segments of one and two columns with {s.numbers['min_rows']} rows or more were searched, "
         f"and p-values are adjusted for the whole search. {assumption} Segments overlap; of those "
         "with the same rows one is listed.",
@@ -210,6 +241,7 @@ SECTIONS = {
          ("seconds", "Seconds", "short")],
         _models,
     ),
+    "predictors": SectionView("Predictors", DESCRIBED, _predictors),
     "sites": SectionView(
         "Sites",
         [ROWS, EVENTS, ("observed_expected", "Observed / expected", "short"),
@@ -224,6 +256,11 @@ SECTIONS = {
          ("share", "Share", "percent"), ("reference", "Share in reference", "percent")],
         _grades,
         _picture_of_grades,
+    ),
+    "history": SectionView(
+        "Grades over time",
+        [EXPECTED, ("long_run", "Long-run average", "probability")],
+        _history,
     ),
     "segments": SectionView(
         "Segments",

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import ks_2samp
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.decisions import threshold_for
 from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
-from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.losses import difference_over_rows, log_losses, squared_losses
+from vennforest.metrics.variance import share_interval
 from vennforest.report.alternatives import BLEND
 from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
+from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
 from vennforest.validation.segments import segments
@@ -32,6 +33,9 @@ MAX_UPDATED_CLASSES = 10
 
 MAX_SEGMENTS = 15
 """Maximum number of segments in the table, the worst calibrated ones."""
+
+MAX_DESCRIBED_PARTS, MAX_DESCRIBED_PREDICTORS, MAX_DESCRIBED_VALUES = 6, 100, 4
+"""Most classes, or sites, by which predictors are described, predictors, and values of each."""
 
 MAX_RATIO = 0.1
 """Distance of slope and observed over expected from 1 that does not matter."""
@@ -113,7 +117,9 @@ def compared_models(predictions: Predictions, noun: str) -> Section:
         rows[name] = {"loss": float(losses[name].mean()), "seconds": model.seconds}
         rows[name]["predict_seconds"] = model.predict_seconds
         if name != noun:
-            gain = difference_over_rows(losses[noun], losses[name], predictions.groups)
+            gain = difference_over_rows(
+                losses[noun], losses[name], predictions.groups, predictions.units
+            )
             low, high = gain.mean - gain.margin, gain.mean + gain.margin
             rows[name] |= {"gain": gain.mean, "gain_low": low, "gain_high": high}
             better += [name] if low > 0 else []
@@ -149,6 +155,32 @@ def tested_grades(
     return Section(frame, numbers, rejected)
 
 
+def grade_history(
+    predictions: Predictions,
+    estimates: MethodEstimates,
+    grade: Any,
+    periods: Sequence[tuple[str, IntArray]],
+) -> Section:
+    """Return the observed rate of each grade in each period, and its long-run average.
+
+    The long-run average is the mean of the rates of the periods, each of which counts once.
+    """
+    event, names = predictions.event(estimates), grade_names(grade)
+    of_grades = {name: names == name for name in grades(event.outcome, event.p, grade).index}
+    rows: dict[str, dict[str, float]] = {name: {} for name in of_grades}
+    for period, in_period in periods:
+        for name, is_grade in of_grades.items():
+            of_cell = in_period[is_grade[in_period]]
+            if len(of_cell):
+                rows[name][period] = float(event.outcome[of_cell].mean())
+                rows[name][f"{period}_n"] = len(of_cell)
+    parts = [period for period, _ in periods]
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Grade")
+    frame["long_run"] = frame[parts].mean(axis=1)
+    frame["expected"] = [float(event.p[is_grade].mean()) for is_grade in of_grades.values()]
+    return Section(frame, {"parts": parts})
+
+
 def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> dict[str, Any]:
     """Return Gini and KS, by the expected rates of grades and by probability."""
     scores = {"by grade": frame["expected"].loc[grade_names(grade)].to_numpy(), "by probability": p}
@@ -158,7 +190,7 @@ def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> dict[s
     for name, score in scores.items():
         area = auc_interval(outcome, score)
         ks = ks_2samp(score[outcome > 0], score[outcome == 0], method="asymp").statistic
-        gini = [2 * end - 1 for end in (area.auc, area.low, area.high)]
+        gini = [2 * end - 1 for end in (area.value, area.low, area.high)]
         separation[name] = dict(
             zip(("gini", "gini_low", "gini_high", "ks"), (*gini, ks), strict=True)
         )
@@ -205,6 +237,46 @@ def compared_sites(
         rejected[title] = values.index[is_clear & ((values - 1).abs() > MAX_RATIO)].tolist()
     numbers = {"intervals": 2 * len(names), "has_groups": groups is not None}
     return Section(frame, numbers, rejected)
+
+
+def described_predictors(
+    predictions: Predictions, X: pd.DataFrame, site: NDArray[Any] | None = None
+) -> Section:
+    """Describe the columns of X (n, d): missing cells, and values by class and site.
+
+    Of numbers there are median and quartiles, of each frequent other value its share among the
+    cells that are not missing.
+    """
+    classes = predictions.classes
+    parts = {"all": np.ones(len(X), bool)}
+    if len(classes) <= MAX_DESCRIBED_PARTS:
+        parts |= {str(label): predictions.codes == j for j, label in enumerate(classes)}
+    if site is not None and len(names := np.unique(site)) <= MAX_DESCRIBED_PARTS:
+        parts |= {f"site {name}": site == name for name in names}
+    rows: dict[str, dict[str, Any]] = {}
+    for name in [*X][:MAX_DESCRIBED_PREDICTORS]:
+        cells = CellColumn(X[name].reset_index(drop=True), str(name))
+        kind, date_format = cells.infer()
+        present = cells.is_present
+        row: dict[str, Any] = {"missing": int((~present).sum()), "share": float((~present).mean())}
+        rows[str(name)] = row
+        if kind == "number":
+            values = cells.read(kind, date_format).astype(np.float64)
+            for part, of_part in parts.items():
+                if len(numbers := values[of_part & np.isfinite(values)]):
+                    quartiles = np.quantile(numbers, (0.5, 0.25, 0.75)).tolist()
+                    keys = (part, f"{part}_low", f"{part}_high")
+                    row |= dict(zip(keys, quartiles, strict=True))
+            continue
+        texts = X[name].astype(str).to_numpy()
+        for value in pd.Series(texts[present]).value_counts().index[:MAX_DESCRIBED_VALUES]:
+            rows[f"{name} = {value}"] = {
+                part: float((texts[of_part & present] == value).mean())
+                for part, of_part in parts.items()
+                if (of_part & present).any()
+            }
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Predictor")
+    return Section(frame, {"parts": list(parts), "predictors": X.shape[1]})
 
 
 def compared_updates(

@@ -23,7 +23,7 @@ from vennforest._validation import (
 )
 from vennforest.monitoring.stream import times_as_numbers
 from vennforest.sources.splits import Split, at_most_groups
-from vennforest.tables.cells import CellColumn
+from vennforest.tables.cells import CellColumn, is_text
 
 MAX_SITES = 50
 
@@ -160,6 +160,8 @@ def read_times(column: Any, name: str) -> NDArray[Any]:
     """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
     cells = CellColumn(pd.Series(column), name)
     kind, date_format = cells.infer()
+    if kind == "text" and is_text(cells.array.type) and cells.are_numbers():
+        kind = "number"  # months such as 01 are written like codes
     if kind not in ("number", "date"):
         raise InputError(
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import as_sentence
-from vennforest._validation import FloatArray, IntArray, encode_labels, is_frame
+from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import (
@@ -26,6 +26,7 @@ from vennforest.classifier.prediction import (
     predict_scores,
     scores_of_rows,
 )
+from vennforest.forest import leaves_rows_out
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.alternatives import BLEND, TrainingRows, predict_by_others
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
@@ -58,26 +59,37 @@ def cross_validate(
     classifiers: Mapping[str, Any],
     notes: list[str],
     progress: Progress | None,
-) -> tuple[Predictions, CalibratedClassifier]:
+    weight: FloatArray | None = None,
+) -> tuple[Predictions, CalibratedClassifier, dict[str, str]]:
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold. ``classifiers``, by name, are trained on the same folds
+    learnt from the training rows of a fold, the encoder of a table once for all models where the
+    scores that calibrate are out of bag. ``classifiers``, by name, are trained on the same folds
     for comparison. Rows and labels are (n, d) and (n,); a few may be left out, which ``notes`` then
-    says. Returns the predictions, and the model of the last fold.
+    says. Returns the predictions, the model of the last fold, and the encoding of each column.
     """
+    encoder: Any = None
     if is_frame(X):
-        pipeline: Any = model.estimator
+        columns, encoder, classifier = (step for _, step in model.estimator.steps)
         frame = as_pandas(X)
-        X = pipeline[0].fit(frame).transform(frame)
-        model = clone(model).set_params(estimator=pipeline[1:])
+        X = columns.fit(frame).transform(frame)
+        model = clone(model).set_params(estimator=model.estimator[1:])
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
     has_place = design.known_rows(rows, notes)
+    if weight is not None:
+        if (weight == 0).any():
+            raise InputError("sample_weight must be above 0, got 0: leave these rows out")
+        weight = weight[rows[has_place]]
     rows, codes = rows[has_place], codes[has_place]
     X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
     splits = design.splits(rows, codes, notes)
     notes += audit_notes(model, X, codes, groups)
+    # Out-of-bag scores are by a model of all training rows of a fold, as its encoder is.
+    is_shared = encoder is not None and groups is None and leaves_rows_out(classifier)
+    if is_shared:
+        model = clone(model).set_params(estimator=classifier)
     fold = np.full(len(codes), -1, dtype=np.intp)
     of_methods: list[FoldEstimates] = []
     of_models: list[FoldEstimates] = []
@@ -86,9 +98,14 @@ def cross_validate(
         fold[test] = i
         present, group = np.unique(codes[train]), None if groups is None else groups[train]
         is_one_group = group is not None and np.ptp(group) == 0
-        fit_groups = {} if group is None or is_one_group else {"groups": group}
-        training = _safe_indexing(X, train), y[train], fit_groups
-        X_test = _safe_indexing(X, test)
+        fit_options: dict[str, Any] = {} if group is None or is_one_group else {"groups": group}
+        if weight is not None:
+            fit_options["sample_weight"] = weight[train]
+        X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
+        if is_shared:
+            encoder = clone(encoder).fit(X_train)
+            X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
+        training = X_train, y[train], fit_options
         fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
         of_methods.append((test, present, estimates))
         compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
@@ -102,6 +119,8 @@ def cross_validate(
         if progress is not None:
             progress(i + 1, len(splits))
     notes += notes_of_folds(warned)
+    if encoder is not None and not is_shared:
+        encoder = fitted.estimators_[0][0]
     tested = np.flatnonzero(fold >= 0)
     if len(tested) < len(fold):
         notes.append(
@@ -116,13 +135,14 @@ def cross_validate(
         rows[tested],
         {name: pool_folds(of_methods, name, len(codes), classes, tested) for name in estimates},
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
+        None if weight is None else weight[tested],
         float(np.mean([len(test) / len(train) for train, test in splits])),
         compared={
             name: pool_folds(of_models, name, len(codes), classes, tested)
             for name in trained_in_all
         },
     )
-    return predictions, fitted
+    return predictions, fitted, {} if encoder is None else dict(encoder.encodings_)
 
 
 def _fit_and_predict(

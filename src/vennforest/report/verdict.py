@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from vennforest.report.findings import Findings
-from vennforest.report.words import Words, key_figures, level_sentence, reasons
-
-WEAK_RANKING = 0.1
-"""Smallest excess of the AUC over 0.5 that a table should be able to detect."""
+from vennforest.report.words import WEAK_RANKING, Words, key_figures, level_sentence, reasons
 
 SMALL_GAIN = 0.01
 """Share of the baseline's loss below which a gain does not matter."""
@@ -82,7 +79,7 @@ def gain_is_small(words: Words) -> bool:
 
 def _is_blind(w: Words) -> bool:
     """Return whether the ranking was measured and not shown to be better than chance."""
-    return w.has_auc and not w.f.auc.above_chance
+    return w.has_auc and not w.f.auc.low > 0.5
 
 
 def _is_off(w: Words) -> bool:
@@ -117,7 +114,7 @@ RULES = (
         "out. If rows of one value belong together, keep them together.",
     ),
     Rule(
-        lambda w: w.f.auc.below_chance,
+        lambda w: w.f.auc.high < 0.5,
         "stop",
         "Do not use it before the labels are checked: it ranks worse than chance, as if labels or "
         "probabilities were swapped ({w.span}).",

@@ -23,6 +23,7 @@ from vennforest.performance.measures import EPSILON
 from vennforest.report.breakdown import periods
 from vennforest.report.findings import for_json
 from vennforest.report.splits import dates_in
+from vennforest.sources.training_columns import ColumnDifference
 from vennforest.validation import population_stability
 
 ColumnArrays = dict[str, NDArray[Any]]
@@ -38,7 +39,7 @@ class NewRows:
     ``ids`` are keys of rows, and ``probabilities`` (n, k) are the model's, beside those of the
     ``calibration`` examples, if they are known. ``judged`` are arguments
     for `estimate_performance`, used without labels. ``reference`` is the name of a table of earlier
-    rows and its columns.
+    rows and its columns, and ``differences`` are columns that differ from training.
     """
 
     X: Any
@@ -50,6 +51,7 @@ class NewRows:
     ids: NDArray[Any] | None = None
     calibration: FloatArray | None = None
     reference: tuple[str, ColumnArrays] = ("", {})
+    differences: Sequence[ColumnDifference] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +60,11 @@ class Findings:
 
     ``counts`` are the rows of the table that were read, and what became of them. ``changes`` are
     those of `Monitor.explain`, the strongest first, with the text of label, beginning and its
-    interval at .95, and ``kinds`` those that explain an alarm. ``columns`` are compared before and
-    after the change, ``shifted`` beside ``reference``. ``classes`` and the sentence ``observed``
-    are of labels before and since an alarm. ``expected`` and ``over_time`` are expected measures
-    of all rows and of each ``period``, ``series`` observed ones of each period of this table and
-    the tables before it.
+    interval at .95, and ``kinds`` those that explain an alarm. ``columns`` differ from training,
+    ``column_changes`` are compared before and after the change, ``shifted`` beside ``reference``.
+    ``classes`` and the sentence ``observed`` are of labels before and since an alarm. ``expected``
+    and ``over_time`` are expected measures of all rows and of each ``period``, ``series`` observed
+    ones of each period of this table and the tables before it.
     """
 
     alarm: bool
@@ -77,7 +79,8 @@ class Findings:
     began_earlier: bool
     kinds: list[str]
     changes: list[dict[str, Any]]
-    columns: list[ColumnChange]
+    columns: list[dict[str, str]]
+    column_changes: list[ColumnChange]
     reference: str
     shifted: list[ColumnChange]
     classes: list[dict[str, Any]]
@@ -98,7 +101,7 @@ class Findings:
         """Return the findings as a dict for JSON, without what is drawn."""
         for_picture = ("monitor", "curve", "began", "times")
         parts = {name: value for name, value in vars(self).items() if name not in for_picture}
-        for name in ("columns", "shifted"):
+        for name in ("column_changes", "shifted"):
             parts[name] = [asdict(change) for change in parts[name]]
         summary: dict[str, Any] = for_json({**parts, "verdict": verdict})
         return summary
@@ -153,7 +156,8 @@ def watch_rows(
             }
             for change in changes
         ],
-        columns=_compared(counted, n_until) if is_alarm else [],
+        columns=[difference._asdict() for difference in new.differences],
+        column_changes=_compared(counted, n_until) if is_alarm else [],
         reference=reference,
         shifted=_compared(
             {key: np.concatenate([values, new.columns[key]]) for key, values in earlier.items()},

@@ -78,8 +78,8 @@ def _left_out(findings: Findings) -> list[str]:
 
 def _moved_columns(findings: Findings) -> str:
     """Return a sentence on the columns that moved at the change."""
-    moved = [change.name for change in findings.columns if change.p_value <= MAX_P_VALUE]
-    if not findings.columns:
+    moved = [change.name for change in findings.column_changes if change.p_value <= MAX_P_VALUE]
+    if not findings.column_changes:
         return (
             f"Columns are not compared: fewer than {MIN_ROWS_A_SIDE} rows of this table are on one "
             "side of the change."

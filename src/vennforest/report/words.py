@@ -73,6 +73,20 @@ class Words:
         self.off, self.chance = points(self.m.calibration_error), points(self.m.chance_error)
         self.p = "< 0.001" if self.m.pvalue < 0.001 else f"= {self.m.pvalue:.2g}"
         self.min_groups, self.loss = MIN_EVENT_GROUPS, findings.gain.loss
+        self.event = "right labels" if self.f.positive is None else f"“{self.f.positive}”"
+        self.has_raw = RAW in self.f.measures and self.key != RAW
+        self.has_auc = math.isfinite(self.f.auc.value)
+        self.no_method = (
+            "no method ranks" if self.f.rule and len(self.f.measures) > 1 else "it does not rank"
+        )
+        self.n_impossible = rows(self.m.impossible)
+        self.accuracy = percent(self.m.accuracy)
+        self.base_accuracy = percent(self.f.baseline.accuracy)
+        self.half_width = points(self.f.half_width)
+        self.most_frequent = str(self.f.classes["n"].idxmax())
+        expected = numbers.fixed(self.m.expected * self.f.rows, 1)
+        n_events = round(self.m.observed * self.f.rows)
+        self.counted = f"{self.event} in {n_events:,} of {self.rows}, {expected} expected."
 
     def __getitem__(self, method: str) -> Words:
         """Return the words about another method."""
@@ -89,20 +103,12 @@ class Words:
         return self[RAW]
 
     @property
-    def has_raw(self) -> bool:
-        """Whether there is a raw model beside the method."""
-        return RAW in self.f.measures and self.key != RAW
-
-    @property
-    def event(self) -> str:
-        """The event in words."""
-        return "right labels" if self.f.positive is None else f"“{self.f.positive}”"
-
-    @property
     def span(self) -> str:
         """The AUC with its interval."""
         auc = self.f.auc
-        return f"AUC {area(auc.auc)}, 95% interval {area(auc.low)} to {area(auc.high)}; chance: 0.5"
+        return (
+            f"AUC {area(auc.value)}, 95% interval {area(auc.low)} to {area(auc.high)}; chance: 0.5"
+        )
 
     @property
     def base_rate(self) -> str:
@@ -158,23 +164,6 @@ class Words:
         return "; ".join(filter(None, [self.overall_faults, *parts]))
 
     @property
-    def no_method(self) -> str:
-        """What does not rank."""
-        return "no method ranks" if self.f.rule and len(self.f.measures) > 1 else "it does not rank"
-
-    @property
-    def has_auc(self) -> bool:
-        """Whether there are rows of two classes or more."""
-        return math.isfinite(self.f.auc.auc)
-
-    @property
-    def counted(self) -> str:
-        """How many events there were and were expected, with two classes."""
-        expected = numbers.fixed(self.m.expected * self.f.rows, 1)
-        n_events = round(self.m.observed * self.f.rows)
-        return f"{self.event} in {n_events:,} of {self.rows}, {expected} expected."
-
-    @property
     def decision_sentence(self) -> str:
         """What flagging rows does, as a sentence, with two classes."""
         return "" if self.f.decision is None else f"{self.decision}."
@@ -202,7 +191,7 @@ class Words:
     def n_ranked(self) -> str:
         """The number of rows that would show how it ranks."""
         auc = self.f.auc
-        effect = Difference(max(auc.auc - 0.5, WEAK_RANKING / 2), (auc.high - auc.low) / 2)
+        effect = Difference(max(auc.value - 0.5, WEAK_RANKING / 2), (auc.high - auc.low) / 2)
         return rows_needed(self.f.rows, effect)
 
     @property
@@ -249,11 +238,6 @@ class Words:
         return ", ".join(f"“{decision}” for {rows(n)}" for decision, n in pairs if n)
 
     @property
-    def n_impossible(self) -> str:
-        """The number of rows whose observed class had probability 0."""
-        return rows(self.m.impossible)
-
-    @property
     def difference_from_raw(self) -> Difference:
         """The raw model's loss minus that of the method."""
         return self.f.differences[RAW]
@@ -280,32 +264,16 @@ class Words:
         return percent(-gap.mean / self.f.measures[RAW].log_loss)
 
     @property
-    def most_frequent(self) -> str:
-        """The most frequent class."""
-        return str(self.f.classes["n"].idxmax())
-
-    @property
-    def accuracy(self) -> str:
-        """The share of most probable classes that are right."""
-        return percent(self.m.accuracy)
-
-    @property
-    def base_accuracy(self) -> str:
-        """The share of the most frequent class."""
-        return percent(self.f.baseline.accuracy)
-
-    @property
     def gain_text(self) -> str:
         """How much lower the loss is than that of the base rate, with its interval."""
-        gain = self.f.gain
-        reference = self.f.baseline.loss(gain.loss)
-        better = skill(self.f.best.loss(gain.loss), reference)
-        sign = -1 if better < 0 else 1
-        ends = sorted(sign * (gain.mean + side * gain.margin) / reference for side in (-1, 1))
-        low, high = map(signed, ends)
+        better, sign = self.f.skill.value, -1 if self.f.skill.value < 0 else 1
+        low, high = sorted(sign * end for end in (self.f.skill.low, self.f.skill.high))
+        interval = "no interval: too few rows or groups of the rarer outcome"
+        if math.isfinite(low):
+            interval = f"95% interval {signed(low)} to {signed(high)}"
         return (
             f"{signed(abs(better))} {lower_or_higher(better)} than that of {self.base_rate} "
-            f"(95% interval {low} to {high})"
+            f"({interval})"
         )
 
     @property
@@ -348,11 +316,6 @@ class Words:
         assert frame is not None
         useful = frame.index[frame["gain_low"] > 0]
         return "none" if useful.empty else joined([numbers.probability(t) for t in useful])
-
-    @property
-    def half_width(self) -> str:
-        """Half the median width of the confidence intervals."""
-        return points(self.f.half_width)
 
     @property
     def falls(self) -> str:
@@ -493,12 +456,12 @@ CALIBRATION: list[Sentence] = [
 ]
 RANKING: list[Sentence] = [
     (
-        lambda w: math.isfinite(w.f.auc.auc),
+        lambda w: math.isfinite(w.f.auc.value),
         "{w.span}. Its {w.loss} is {w.gain_text}. {w.accuracy} of its most probable classes are "
         "right; always “{w.most_frequent}”: {w.base_accuracy}.",
     ),
     (
-        lambda w: not math.isfinite(w.f.auc.auc),
+        lambda w: not math.isfinite(w.f.auc.value),
         "All rows are “{w.most_frequent}”, so ranking cannot be measured.",
     ),
     (
@@ -519,9 +482,9 @@ COSTS: list[Sentence] = [
     )
 ]
 RECOMMENDATION: list[Sentence] = [
-    (lambda w: w.f.auc.above_chance, "It has {w.f.rule}."),
+    (lambda w: w.f.auc.low > 0.5, "It has {w.f.rule}."),
     (
-        lambda w: not w.f.auc.above_chance,
+        lambda w: not w.f.auc.low > 0.5,
         "No method has been shown to beat the base rate; {w.name} comes closest.",
     ),
     (lambda w: w.others, "{w.others}"),
@@ -600,9 +563,9 @@ def key_figures(words: Words) -> list[tuple[str, str]]:
         figures.append(
             (words.accuracy, f"of labels are right; the most frequent: {words.base_accuracy}")
         )
-    n_events = f"{m.observed * f.rows:.0f}"
+    n_observed = f"{m.observed * f.rows:.0f}"
     figures.append((
-        area(auc.auc) if words.has_auc else n_events,
+        area(auc.value) if words.has_auc else n_observed,
         f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})"
         if words.has_auc
         else words.counted,

@@ -20,7 +20,6 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
-    warn_of_small_weights,
 )
 from vennforest.sources.data import TrainingData
 from vennforest.sources.estimators import nested_estimators, split_pipeline
@@ -179,9 +178,8 @@ def spelled_twice(names: NDArray[Any]) -> str:
 
 
 def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) -> None:
-    """Warn of weights (n,) that balance the classes, or that sum to little."""
+    """Warn of weights (n,) that balance the classes."""
     counted = weight > 0
-    warn_of_small_weights(float(weight.sum()), int(counted.sum()))
     codes, weight = codes[counted], weight[counted]
     present, codes = np.unique(codes, return_inverse=True)
     counts = np.bincount(codes)

@@ -190,6 +190,11 @@ class CalibrationExamples:
         rows = None if self.rows is None else self.rows[index]
         return CalibrationExamples(self.scores[index], self.codes[index], weight, rows)
 
+    def class_shares(self, k: int) -> FloatArray:
+        """Return the share of each of k classes, by weight."""
+        totals = np.bincount(self.codes, self.weight, k)
+        return np.asarray(totals / totals.sum())
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import compress
 from typing import Any
@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
@@ -35,7 +36,6 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         for _, step in model.steps[:-1]:
             X = transformed(X, step)
         model = model[-1]
-    refuse_other_columns(X, model)
     X = in_double(X, model)
     if hasattr(model, "predict_proba"):
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
@@ -73,24 +73,50 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
 
 
-def refuse_other_columns(X: Any, model: Any) -> None:
-    """Raise an error if a data frame for LightGBM lacks the columns of training in their order.
+def names_of_columns(X: Any) -> list[str] | None:
+    """Return the names of the columns of a table of any library, None of an array."""
+    names = getattr(X, "column_names", None)  # of Arrow
+    if names is None and is_frame(X):
+        names = X.columns
+    return None if names is None else list(map(str, names))
 
-    LightGBM matches columns by position and ignores their names.
+
+def reads_by_name(estimator: Any) -> bool:
+    """Return whether an estimator takes columns by their names, in any order and beside others."""
+    estimator = without_frozen(estimator)
+    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
+    return isinstance(first, ColumnTransformer) or hasattr(first, "as_types")
+
+
+def refuse_other_columns(X: Any, trained: list[str] | None) -> None:
+    """Raise an error if a table lacks the columns of training, in their order.
+
+    Many models match columns by position and ignore their names. Some versions of LightGBM write
+    an underscore for a space.
     """
-    model = without_frozen(model)
-    is_lightgbm = any(cls.__module__.startswith("lightgbm.") for cls in type(model).__mro__)
-    if not (is_lightgbm and is_frame(X)):
+    names = names_of_columns(X)
+    if names is None or trained is None:
         return
-    names = list(map(str, X.columns))
-    trained = list(map(str, model.feature_names_in_))
-    is_named = trained != [f"Column_{i}" for i in range(len(trained))]  # as those of arrays are
-    # Some versions write an underscore for a space.
-    if is_named and [s.replace(" ", "_") for s in names] != [s.replace(" ", "_") for s in trained]:
+    if [s.replace(" ", "_") for s in names] != [s.replace(" ", "_") for s in trained]:
         raise InputError(
             f"X must have the columns of training in their order, {shown(trained)}, got "
             f"{shown(names)}"
         )
+
+
+def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
+    """Return the names that columns of new tables must have; None if estimators read by name.
+
+    ``X`` are the rows given to ``fit``, whose columns must be those of estimators fitted before.
+    """
+    by_position = [estimator for estimator in estimators if not reads_by_name(estimator)]
+    names = names_of_columns(X) if by_position else None
+    for estimator in by_position:
+        if isinstance(estimator, FrozenEstimator):
+            trained = trained_names(without_frozen(estimator))
+            refuse_other_columns(X, trained)
+            names = names or trained
+    return names
 
 
 def without_frozen(estimator: Any) -> Any:
@@ -143,10 +169,13 @@ def transformed(X: Any, step: Any) -> Any:
 
 def trained_names(model: Any) -> list[str] | None:
     """Return the names of the columns that a model was fitted to, None where they had none."""
-    if (names := getattr(model, "feature_names_in_", None)) is not None:
-        return list(map(str, names))
-    names = getattr(model, "feature_names_", None)  # of CatBoost: of an array "0", "1", ...
-    return None if names is None or names == list(map(str, range(len(names)))) else list(names)
+    for attribute, prefix in (("feature_names_in_", "Column_"), ("feature_names_", "")):
+        names = getattr(model, attribute, None)
+        if names is not None:
+            names = list(map(str, names))
+            # Those that LightGBM and CatBoost give to the columns of an array.
+            return None if names == [f"{prefix}{i}" for i in range(len(names))] else names
+    return None
 
 
 def own_model(estimator: Any) -> Any:

@@ -61,6 +61,12 @@ FIRST_DAYS_OF_QUARTERS = {1: "01-01", 2: "04-01", 3: "07-01", 4: "10-01"}
 ISO_START = r"\s*\d{4}\D"
 """Start of dates in ISO 8601, for which pandas also takes words such as "today"."""
 
+TIME_OF_DAY = r"^(\d\d:\d\d:\d\d(?:\.\d*[1-9])?)\.?0+$"
+"""Times of day with zeros at the end of the fraction, which libraries write or not."""
+
+CODE = r"^\s*[-+]?0\d+\s*$"
+"""Whole numbers with leading zeros: codes, among which 01 and 1 differ."""
+
 DAYS = (
     "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
     "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
@@ -136,10 +142,7 @@ def plain_array(cells: Any, name: str) -> pa.Array:
     try:
         if not is_plain and not is_text(kind):
             raise pa.ArrowInvalid(f"got {kind}")
-        is_time = pa.types.is_time(array.type)
         array = array.cast(kind, safe=not pa.types.is_timestamp(kind))
-        if is_time:  # a CSV has 12:30:00 without fractions
-            array = pc.replace_substring_regex(array, r"\.0+$", "")
     except pa.ArrowException as error:
         raise InputError(
             f"column {name!r} must contain numbers, dates or text, got {array.type}: leave it out, "
@@ -295,6 +298,7 @@ class CellColumn:
         array = plain_array(cells, name)
         if is_text(array.type):  # as in CSV, white space before a cell is no part of it
             array = pc.utf8_ltrim_whitespace(array)
+            array = pc.replace_substring_regex(array, TIME_OF_DAY, r"\1")
         missing = _is_missing(array, markers)
         self.array = pc.if_else(missing, pa.scalar(None, array.type), array)
         self.is_present: NDArray[np.bool_] = ~missing.to_numpy(zero_copy_only=False)
@@ -334,14 +338,25 @@ class CellColumn:
         return mask
 
     def infer_text(self) -> CellKind:
-        """Return the kind of cells of text: number, boolean or text (dates are text here)."""
+        """Return the kind of cells of text: number, boolean or text (dates are text here).
+
+        Numbers with leading zeros are text: 01234 and 1234 are different codes.
+        """
         cells = self.array.drop_null()
         if not len(cells):
             return "empty"
         if _all_cells(lambda part: set(words_of(part)) <= {"true", "false"}, cells):
             return "boolean"
-        is_number = _all_cells(lambda part: text_as_floats(part) is not None, cells)
-        return "number" if is_number else "text"
+        return "number" if self.are_numbers() and not self.are_codes() else "text"
+
+    def are_numbers(self) -> bool:
+        """Return whether all cells of text that are not missing are numbers, codes included."""
+        cells = self.array.drop_null()
+        return _all_cells(lambda part: text_as_floats(part) is not None, cells)
+
+    def are_codes(self) -> bool:
+        """Return whether a cell of text is a whole number with leading zeros."""
+        return bool(pc.any(pc.match_substring_regex(self.array, CODE)).as_py())
 
     def read(self, kind: CellKind, date_format: str | None = None) -> NDArray[Any]:
         """Return the cells as float64, datetime64[us], or objects of str and None, shape (n,).

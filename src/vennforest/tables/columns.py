@@ -43,6 +43,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
     missing : list of str, optional
         Cells that stand for missing values, in all columns: text such as ``"n.d."``, with or
         without spaces around it, and numbers such as ``"-999"``, which are compared as numbers.
+    decimal : {".", ","}, optional
+        Decimal sign in CSV files with semicolons, for the commands; text in data frames has a
+        point.
 
     Attributes
     ----------
@@ -59,10 +62,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
     feature_names_in_: NDArray[Any]
 
     def __init__(
-        self, types: dict[str, str] | None = None, missing: list[str] | None = None
+        self,
+        types: dict[str, str] | None = None,
+        missing: list[str] | None = None,
+        decimal: str | None = None,
     ) -> None:
         self.types = types
         self.missing = missing
+        self.decimal = decimal
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
         """Infer what each column of a pandas or polars data frame (n, d) contains.
@@ -149,6 +156,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
     def _check_state(self) -> None:
         check_types(self.types or {})
         require(all(isinstance(text, str) for text in self.missing or []), "missing must be text")
+        require(self.decimal in (None, ".", ","), "decimal must be a point or a comma")
         names, kinds, formats = self.feature_names_in_, self.kinds_, self.formats_
         require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
         require(all(isinstance(name, str) for name in names.tolist()), "names must be text")

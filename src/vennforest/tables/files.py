@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, time
 from decimal import Decimal
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, dataset, parquet
 
-from vennforest._files import files_of, is_standard, one_line
+from vennforest._files import check_unpacked_size, files_of, is_standard, one_line
 from vennforest._messages import UnknownNameError, listed, nearest, needed, warn
 from vennforest._validation import InputError, check_option
 from vennforest.tables.cells import (
@@ -32,7 +33,13 @@ from vennforest.tables.cells import (
     plain_array,
     plain_type,
 )
-from vennforest.tables.text import TableFormat, TextTable, numbered_names, with_decimal_point
+from vennforest.tables.text import (
+    TableFormat,
+    TextTable,
+    mixes_thousands,
+    numbered_names,
+    with_decimal_point,
+)
 
 PARQUET, ARROW, ARROW_STREAM, ZIP = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"PK\x03\x04"
 """First bytes of files in these formats."""
@@ -41,6 +48,9 @@ DETECTED = TableFormat()
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch; the answers do not depend on it."""
+
+MAX_SHEET_ROWS, MAX_SHEET_CELLS, MAX_EMPTY_RATIO = 1 << 20, 1 << 22, 100
+"""Rows of a sheet, and cells between its ends, unless one in `MAX_EMPTY_RATIO` is not empty."""
 
 MAX_EXACT_FLOAT = 2**53
 """Largest integer up to which floats represent all integers exactly."""
@@ -74,13 +84,14 @@ class TableFile:
     """
 
     def __init__(self, path: Path, form: TableFormat = DETECTED) -> None:
-        self.path, self.decimal = path, form.decimal or "."
-        with self._errors():
+        self.path, self.decimal, self.decimal_is_detected = path, form.decimal or ".", False
+        with _read_errors(self.path):
             self._source = _open(path, form)
             self.is_text = isinstance(self._source, TextTable)
             self.n_rows: int | None = None if self.is_text else self._source.count_rows()
         if self.is_text:
             self.decimal = self._source.decimal
+            self.decimal_is_detected = self._source.is_detected
         self.schema: pa.Schema = self._source.schema
         self.names = [n for n in self.schema.names if not n.startswith("__index_level_")]
         if not self.names:
@@ -90,10 +101,18 @@ class TableFile:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or some columns of them, as record batches in the order of the file."""
         columns = self.names if columns is None else list(dict.fromkeys(columns))
-        with self._errors():
-            yield from self._source.to_batches(
+        with _read_errors(self.path):
+            for batch in self._source.to_batches(
                 columns=columns, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
-            )
+            ):
+                batch.validate(full=True)  # others would read beyond a forged column
+                yield batch
+
+    @cached_property
+    def cells(self) -> pa.Table:
+        """All rows, unchanged."""
+        schema = pa.schema([self.schema.field(name) for name in self.names])
+        return pa.Table.from_batches(list(self.batches()), schema)
 
     def read(
         self,
@@ -103,48 +122,60 @@ class TableFile:
     ) -> pd.DataFrame:
         """Return all rows, or some columns, with the index 0, 1, …, see `read_table`."""
         as_text, names = set(as_text), self.names if names is None else names
-        schema = pa.schema([self.schema.field(name) for name in names])
-        arrays = pa.Table.from_batches(list(self.batches(names)), schema).columns[::-1]
         columns: dict[str, Any] = {}
         for name in names:
-            cells = arrays.pop()  # so that its memory is free once it is converted
+            cells = self.cells[name]
             if is_text(cells.type):
                 cells = pc.utf8_ltrim_whitespace(cells.cast(plain_type(cells.type)))
             if is_text(cells.type) and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
-                cells = typed_text(CellColumn(points, name, missing), cells)
+                if not (self.decimal_is_detected and mixes_thousands(cells)):
+                    cells = typed_text(CellColumn(points, name, missing), cells)
             columns[name] = _to_pandas(cells, name, missing)
+        if not self.cells.num_rows:
+            raise InputError(f"{self.path} must have rows, got the names of {len(names)} columns")
         return pd.DataFrame(columns)
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except InputError:
-            raise
-        except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
-            raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
+
+@contextmanager
+def _read_errors(path: Path | str, kind: str = "") -> Iterator[None]:
+    """Replace all errors of the libraries that read a file by one sentence for the user."""
+    try:
+        yield
+    except (InputError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # zlib.error, ParseError of XML, KeyError of a missing part, ...
+        raise InputError(f"{path} cannot be read{kind}: {one_line(error)}") from error
 
 
-class _ArrowStream:
-    """The stream format of Arrow, which is read from its beginning each time."""
+class _ArrowFile:
+    """The file or stream format of Arrow, which is read from its beginning each time."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = str(path)
+    def __init__(self, path: Path, is_stream: bool) -> None:
+        self._path, self._is_stream = str(path), is_stream
         with self._open() as reader:
             self.schema = reader.schema
 
-    def _open(self) -> pa.RecordBatchStreamReader:
-        return pa.ipc.open_stream(pa.memory_map(self._path))
+    def _open(self) -> Any:
+        open_ipc = pa.ipc.open_stream if self._is_stream else pa.ipc.open_file
+        return open_ipc(pa.memory_map(self._path))
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        with self._open() as reader:
+            if self._is_stream:
+                yield from reader
+            else:
+                yield from map(reader.get_batch, range(reader.num_record_batches))
 
     def count_rows(self) -> int:
-        with self._open() as reader:
-            return sum(batch.num_rows for batch in reader)
+        return sum(batch.num_rows for batch in self._batches())
 
-    def to_batches(self, columns: Sequence[str], **_: Any) -> Iterator[pa.RecordBatch]:
-        with self._open() as reader:
-            for batch in reader:
-                yield batch.select(columns)
+    def to_batches(
+        self, columns: Sequence[str], batch_size: int, **_: Any
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches():
+            for start in range(0, batch.num_rows, batch_size):
+                yield batch.select(columns).slice(start, batch_size)
 
 
 def _open(path: Path, form: TableFormat) -> Any:
@@ -158,10 +189,8 @@ def _open(path: Path, form: TableFormat) -> Any:
         head = file.read(8)
     if head.startswith(PARQUET) or path.is_dir():
         return _parquet(list(map(str, paths)), path)
-    if head.startswith(ARROW):
-        return dataset.dataset(str(path), format="ipc")
-    if head.startswith(ARROW_STREAM):
-        return _ArrowStream(path)
+    if head.startswith((ARROW, ARROW_STREAM)):
+        return _ArrowFile(path, is_stream=head.startswith(ARROW_STREAM))
     if head.startswith(ZIP):
         return dataset.dataset(_read_sheet(path, form))
     if not head:
@@ -183,11 +212,9 @@ def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
     """
     schemas, n_rows = {}, {}
     for path in paths:
-        try:
+        with _read_errors(path, " as Parquet"):
             metadata = parquet.read_metadata(path)
             schemas[path], n_rows[path] = metadata.schema.to_arrow_schema(), metadata.num_rows
-        except pa.ArrowException as error:
-            raise InputError(f"{path} cannot be read as Parquet: {one_line(error)}") from error
         _refuse_repeated_names(path, schemas[path].names)
     # Files without rows may have lost the types of their columns.
     paths = [path for path in paths if n_rows[path]] or paths[:1]
@@ -225,6 +252,18 @@ def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
     return dataset.dataset(paths, schema=schema, **layout)
 
 
+@contextmanager
+def _open_workbook(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the sheets of a workbook by name."""
+    openpyxl = needed("openpyxl", "Excel files")
+    with _read_errors(path, " as a workbook"), path.open("rb") as file:
+        with zipfile.ZipFile(file) as archive:
+            check_unpacked_size(archive, path.stat().st_size, str(path))
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        yield {sheet.title: sheet for sheet in book.worksheets}
+        book.close()
+
+
 def sheet_names(path: Path) -> list[str]:
     """Return the names of the sheets of a workbook; [] for other files."""
     if not path.is_file():
@@ -232,36 +271,58 @@ def sheet_names(path: Path) -> list[str]:
     with path.open("rb") as file:
         if not file.read(8).startswith(ZIP):
             return []
-    needed("openpyxl", "Excel files")
-    try:
-        with pd.ExcelFile(path, engine="openpyxl") as book:
-            return list(map(str, book.sheet_names))
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as a workbook: {one_line(error)}") from error
+    with _open_workbook(path) as sheets:
+        return list(sheets)
 
 
 def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
-    """Return a sheet of a workbook, without empty rows and nameless empty columns."""
-    names_of_sheets = sheet_names(path)
-    name = form.sheet or names_of_sheets[0]
-    find_name(names_of_sheets, name, "sheet", f" in {path}")
-    sheet = pd.read_excel(
-        path,
-        sheet_name=name,
-        header=0 if form.has_header else None,
-        dtype=object,  # text stays text: 007 is no number
-        keep_default_na=False,
-        na_values=MISSING_MARKERS,
-        engine="openpyxl",
-    )
-    if not form.has_header:
-        sheet.columns = pd.Index(numbered_names(sheet.shape[1]))
-    names = sheet.columns.astype(str)
-    sheet = sheet.loc[:, ~(names.str.startswith("Unnamed: ") & sheet.isna().all())]
-    if not len(sheet.columns):
-        raise InputError(f"the sheet {name!r} of {path} is empty")
-    sheet = sheet.dropna(how="all")
-    return pa.table({str(name): plain_array(sheet[name], str(name)) for name in sheet.columns})
+    """Return a sheet of a workbook from its first to its last row that is not empty.
+
+    Columns without a name and a cell are left out.
+    """
+    with _open_workbook(path) as sheets:
+        name = find_name(sheets, form.sheet or next(iter(sheets), ""), "sheet", f" in {path}")
+        rows = _filled_rows(sheets[name], f"the sheet {name!r} of {path}")
+    first, last, width = min(rows), max(rows), max(map(len, rows.values()))
+    cells = np.full((last - first + 1, width), None, object)
+    for i, row in rows.items():
+        cells[i - first, : len(row)] = row
+    names: list[Any] = [*cells[0]] if form.has_header else [*numbered_names(width)]
+    names_of_columns, arrays = [], []
+    for j, column in enumerate(cells[1:].T if form.has_header else cells.T):
+        if names[j] is not None or any(cell is not None for cell in column):
+            names_of_columns.append(f"Unnamed: {j}" if names[j] is None else str(names[j]))
+            arrays.append(plain_array(pd.Series(column, dtype=object), names_of_columns[-1]))
+    return pa.Table.from_arrays(arrays, names_of_columns)
+
+
+def _filled_rows(sheet: Any, name: str) -> dict[int, list[Any]]:
+    """Return the cells of the rows that are not empty; refuse a sheet of hardly anything else."""
+    sheet.reset_dimensions()  # what a file says of its size need not be true
+    rows: dict[int, list[Any]] = {}
+    n_cells = n_spanned = width = 0
+    for i, row in enumerate(sheet.iter_rows()):
+        cells = list(map(_sheet_value, row))
+        while cells and cells[-1] is None:
+            cells.pop()
+        if cells:
+            rows[i] = cells
+            n_cells += len(cells) - cells.count(None)
+            width = max(width, len(cells))
+            n_spanned = (i - next(iter(rows)) + 1) * width
+        if i >= MAX_SHEET_ROWS or n_spanned > max(MAX_SHEET_CELLS, MAX_EMPTY_RATIO * n_cells):
+            raise InputError(f"{name} has {n_cells:,} cells far apart: delete what is no table")
+    if not rows:
+        raise InputError(f"{name} is empty")
+    return rows
+
+
+def _sheet_value(cell: Any) -> Any:
+    """Return the value of a cell of a sheet, None if it is missing; whole numbers are integers."""
+    value = cell.value
+    if cell.data_type == "e" or (isinstance(value, str) and value in MISSING_MARKERS):
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -269,9 +330,14 @@ def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.infer_text()
     if kind not in ("boolean", "number"):
         return cells
-    trimmed = pc.utf8_trim_whitespace(column.array)
     if kind == "boolean":
-        return pc.equal(pc.utf8_lower(trimmed), "true")
+        return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(column.array)), "true")
+    return as_numbers(column, cells)
+
+
+def as_numbers(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert a column of text that is numbers to integers or floats; keep more digits as text."""
+    trimmed = pc.utf8_trim_whitespace(column.array)
     with suppress(pa.ArrowInvalid):  # integers keep all their digits
         pc.cast(trimmed.slice(0, 100), pa.int64())  # fails for most columns of fractions
         return pc.cast(trimmed, pa.int64())
@@ -308,10 +374,7 @@ def read_table(
     model. ``missing`` lists cells that stand for missing values, besides NA, NaN, null and empty
     cells.
     """
-    table = TableFile(path, form).read(as_text, missing)
-    if table.empty:
-        raise InputError(f"{path} must have rows, got the names of {len(table.columns)} columns")
-    return table
+    return TableFile(path, form).read(as_text, missing)
 
 
 def find_name(names: Iterable[str], name: str, noun: str = "column", where: str = "") -> str:
@@ -321,6 +384,14 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
         return name
     hint = nearest(name, names) or f": there are {listed(names, 8)}"
     raise UnknownNameError(f"there is no {noun} {name!r}{where}{hint}")
+
+
+def find_names(names: Iterable[str], wanted: Iterable[str], where: str) -> None:
+    """Raise the error of `find_name` for the first wanted name that is not among ``names``."""
+    names = dict.fromkeys(names)
+    for name in wanted:
+        if name not in names:
+            find_name(names, name, where=where)
 
 
 def output_format(path: str | os.PathLike[str], requested: str | None = None) -> str:

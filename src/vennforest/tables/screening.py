@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vennforest.auditing.columns import leaks_class, repeats_ids
 from vennforest.scores import MISSING_NUMBERS
-from vennforest.tables.cells import CellColumn, are_dates, number
+from vennforest.tables.cells import CODE, CellColumn, are_dates, number
 
 MIN_SCREENED_ROWS = 20
 """Minimum number of rows for columns to be screened."""
@@ -136,11 +136,11 @@ def _identifies(cells: pd.Series[Any], name: str) -> str | None:
     if not sample or cells.nunique() < MIN_SHARE_OF_DISTINCT_CELLS * len(cells):
         return None
     is_prose = np.median([len(text.split()) for text in sample]) >= MIN_WORDS_OF_PROSE
+    column = CellColumn(cells, name)
     is_quantity = _mostly_match(LIKE_NUMBER, sample) or _mostly_match(LIKE_DATE, sample)
-    if is_prose or (is_quantity and not ID.search(name)):
+    if is_prose or (is_quantity and not column.are_codes() and not ID.search(name)):
         return None
-    kind, _ = CellColumn(cells, name).infer()
-    return "text that differs in nearly every row" if kind == "text" else None
+    return "text that differs in nearly every row" if column.infer()[0] == "text" else None
 
 
 def _repeats_ids(cells: pd.Series[Any], codes: NDArray[Any], name: str) -> bool:
@@ -168,11 +168,19 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
     sample = _sample(cells)
     if not sample:
         return ""
-    kind, date_format = CellColumn(cells, name).infer()
+    column = CellColumn(cells, name)
+    kind, date_format = column.infer()
     if kind == "date":
         return _dates_sentence(cells, name, date_format or "")
     if kind != "text":
         return ""
+    if column.are_numbers():
+        code = next((cell for cell in cells.unique() if re.match(CODE, cell)), "").strip()
+        return (
+            f"{name!r} has numbers with leading zeros, such as {code!r}, and is read as text: "
+            f"{code} and {code.lstrip('0') or '0'} differ. If they are quantities, say so with "
+            f"{_declared(name, 'number')}."
+        )
     if _mostly_match(LIKE_DATE, sample):
         dates = [cell for cell in sample if LIKE_DATE.match(cell)]
         exceptions = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
@@ -219,6 +227,16 @@ def _sentinel(cells: pd.Series[Any], name: str) -> str:
                 f"--missing={values[end]:g}."
             )
     return ""
+
+
+def notes_on_dates(X: pd.DataFrame) -> list[str]:
+    """Return sentences on columns of dates as text in which day and month could be exchanged."""
+    notes = []
+    for name, cells in X.items():
+        kind, date_format = CellColumn(cells.dropna(), str(name)).infer()
+        if kind == "date" and date_format:
+            notes.append(_dates_sentence(cells.dropna(), str(name), date_format))
+    return [note for note in notes if note]
 
 
 def _dates_sentence(cells: pd.Series[Any], name: str, date_format: str) -> str:

@@ -10,18 +10,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest._messages import not_one_of
+from vennforest._messages import listed, not_one_of
 from vennforest._validation import InputError
-from vennforest.tables.cells import CellColumn, is_text
-from vennforest.tables.files import find_name, typed_text
+from vennforest.tables.cells import CellColumn, is_text, number
+from vennforest.tables.files import as_numbers, find_name
 from vennforest.tables.screening import screen
 from vennforest.tables.types import DROP, check_types, read_declared
 
 MAX_CLASSES = 1000
 MAX_NUMERIC_CLASSES = 50
 """Distinct whole numbers from which on a column is a quantity rather than classes."""
+MAX_SHARE_OF_STRAYS = 0.2
 MAX_FRACTIONS = 20
 """Distinct numbers with a fraction that are taken for class labels."""
+
+
+MAX_MISSING_LABELS = 0.02
+"""Share of rows without a label from which a note says what leaving them out does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +83,16 @@ def split_target(
             f"the target {target!r} contains {n_classes:,} distinct values in {len(y):,} rows, "
             "names or a quantity rather than classes"
         )
-    notes: list[str] = []
+    notes = _note_on_strays(y, target)
     if len(y) < len(X):
         n_missing = len(X) - len(y)
-        notes.append(f"{n_missing:,} of {len(X):,} rows have no {target!r} and are left out.")
+        note = f"{n_missing:,} of {len(X):,} rows have no {target!r} and are left out."
+        if n_missing > MAX_MISSING_LABELS * len(X):
+            note += (
+                " If their labels are known later, or rows were not followed long enough, the "
+                "others are no random part of the rows, and frequencies are off."
+            )
+        notes.append(note)
         X = X[labels.is_present]
     types = {column: declared for column, declared in types.items() if column in X.columns}
     if not screened:
@@ -117,8 +128,8 @@ def typed_labels(column: CellColumn, target: str) -> NDArray[Any]:
     `InputError`.
     """
     cells = column.array.drop_null()
-    if is_text(cells.type) and column.infer_text() == "number":
-        column = CellColumn(typed_text(column, cells), target)
+    if is_text(cells.type) and len(cells) and column.are_numbers():  # 01 and 1 are one class
+        column = CellColumn(as_numbers(column, cells), target)
         cells = column.array.drop_null()
     if column.infer()[0] == "date":
         raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")
@@ -135,6 +146,21 @@ def typed_labels(column: CellColumn, target: str) -> NDArray[Any]:
             "rather than classes: choose a column of classes, or bin the numbers"
         )
     return values.astype(str)
+
+
+def _note_on_strays(y: NDArray[Any], target: str) -> list[str]:
+    """Return a note on labels that are no numbers, where most are."""
+    labels, counts = np.unique(y, return_counts=True)
+    is_number = np.array([number(label) is not None for label in labels.tolist()])
+    n_strays = int(counts[~is_number].sum())
+    if not 0 < n_strays <= MAX_SHARE_OF_STRAYS * len(y):
+        return []
+    strays = listed(labels[~is_number].tolist(), 4)
+    return [
+        f"{target!r} is {strays} in {n_strays:,} rows and a number in the others, so these are "
+        "classes of their own: if they are no labels, leave such rows out, or name them with "
+        "--missing of fit and report."
+    ]
 
 
 def check_classes(classes: NDArray[Any], target: str, lowest: int = 2) -> NDArray[Any]:

@@ -9,18 +9,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import listed, needed, warn
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
-from vennforest.tables.screening import MIN_SCREENED_ROWS
 
 Encoding = Literal["number", "category", "text", "date", "empty"]
 """Encodings of a column."""
+
+TRAINED = ("category", "text")
+
+DATE_PARTS = ("year", "month", "day", "hour", "total_seconds")
+
+N_COMPONENTS = 30
+"""Numbers that encode a text."""
 
 MIN_VALUES_OF_TEXT = 40
 """Distinct values from which on text is not one-hot encoded."""
@@ -32,6 +39,7 @@ def table_pipeline(
     *,
     types: dict[str, str] | None = None,
     missing: list[str] | None = None,
+    decimal: str | None = None,
 ) -> Pipeline:
     """Return a classifier for tables with text, dates and missing cells.
 
@@ -44,7 +52,7 @@ def table_pipeline(
         A classifier of numbers that supports NaN, such as scikit-learn's forests.
     random_state : int, RandomState instance or None, default=None
         Seed of the encoder of text.
-    types, missing
+    types, missing, decimal
         Passed to `TableColumns`.
 
     Returns
@@ -64,46 +72,47 @@ def table_pipeline(
     array(['b'], dtype='<U1')
     """
     return make_pipeline(
-        TableColumns(types, missing), TableEncoder(random_state=random_state), classifier
+        TableColumns(types, missing, decimal), TableEncoder(random_state=random_state), classifier
     )
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns that `TableColumns` returns as numbers.
 
-    The result is that of skrub's ``TableVectorizer`` with its default encoders, but the kinds of
-    the columns are not inferred a second time, and all numbers are passed on as one block, so a
-    table may have tens of thousands of them.
-
     - Numbers stay as they are.
-    - Dates become year, month, day, hour and seconds since 1970.
+    - Dates become year, month, day, hour (unless all are whole days) and seconds since 1970.
     - Text of fewer than 40 distinct values is one-hot encoded (one column if there are two values);
       a value not seen in training is all zeros.
-    - Text of more values becomes 30 numbers by latent semantic analysis of character n-grams.
+    - Text of more values becomes 30 numbers, see `NGramEncoder`.
     - Columns without any value in training are left out.
 
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
         Seed of the latent semantic analysis.
+
+    Attributes
+    ----------
+    encodings_ : dict of str to str
+        The encoding of each column: number, category, text, date or empty.
+    outputs_ : dict of str to list of str
+        The names of the outputs of each column.
     """
 
     encodings_: dict[str, Encoding]
-    one_hot_: OneHotEncoder | None
+    outputs_: dict[str, list[str]]
     encoders_: dict[str, Any]
 
     def __init__(self, *, random_state: Any = None) -> None:
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
-        """Fit the encoders of categories, text and dates to a data frame (n, d).
+        """Fit the encoders of categories and text to a data frame (n, d).
 
         Raises
         ------
         InputError
             If all columns are empty.
-        ImportError
-            If there are dates or text of many values, and skrub is not installed.
         """
         X = as_pandas(X)
         self.encodings_ = {str(name): _vector_encoding(X[name]) for name in X.columns}
@@ -111,46 +120,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise InputError("X must have a column with values, got empty ones only")
         self.feature_names_in_ = np.array(list(self.encodings_), dtype=object)
         self.n_features_in_ = len(self.encodings_)
-        self.encoders_ = {
-            name: self._encoder(X[name], encoding)
-            for name, encoding in self.encodings_.items()
-            if encoding in ("text", "date")
-        }
-        categories, self.one_hot_ = self._columns("category"), None
-        if categories:
-            encoder = OneHotEncoder(
-                drop="if_binary", dtype=np.float32, handle_unknown="ignore", sparse_output=False
-            )
-            self.one_hot_ = encoder.fit(_categories(X, categories))
+        self.outputs_, self.encoders_ = {}, {}
+        for name, encoding in self.encodings_.items():
+            outputs = [name] if encoding == "number" else []
+            if encoding == "date":
+                dates = X[name].dropna()
+                has_hours = not (dates.dt.normalize() == dates).all()
+                outputs = [f"{name}_{part}" for part in DATE_PARTS if part != "hour" or has_hours]
+            elif encoding == "category":
+                encoder = OneHotEncoder(
+                    drop="if_binary", dtype=np.float32, handle_unknown="ignore", sparse_output=False
+                ).fit(_categories(X[name]))
+                self.encoders_[name] = encoder
+                outputs = encoder.get_feature_names_out([name]).tolist()
+            elif encoding == "text":
+                text_encoder = NGramEncoder(self.random_state).fit(X[name])
+                self.encoders_[name] = text_encoder
+                n_digits = len(str(text_encoder.n_outputs_ - 1))
+                outputs = [f"{name}_{i:0{n_digits}}" for i in range(text_encoder.n_outputs_)]
+            self.outputs_[name] = outputs
         return self
-
-    def _columns(self, encoding: Encoding) -> list[str]:
-        return [name for name in self.encodings_ if self.encodings_[name] == encoding]
-
-    def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
-        skrub = needed("skrub", "tables with text or dates")
-        encoder = skrub.DatetimeEncoder()
-        if encoding == "text":
-            encoder = skrub.StringEncoder(random_state=self.random_state)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of small tables with fewer n-grams than 30
-            encoder.fit_transform(_for_skrub(column))
-        return encoder
-
-    @property
-    def outputs_(self) -> dict[str, list[str]]:
-        """The names of the outputs of each column."""
-        check_is_fitted(self, "encodings_")
-        names: dict[str, list[str]] = {name: [] for name in self.encodings_}
-        names.update({name: [name] for name in self._columns("number")})
-        for name, encoder in self.encoders_.items():
-            names[name] = [str(output) for output in encoder.all_outputs_]
-        for i, name in enumerate(self._columns("category")):
-            assert self.one_hot_ is not None
-            dropped = None if self.one_hot_.drop_idx_ is None else self.one_hot_.drop_idx_[i]
-            values = enumerate(self.one_hot_.categories_[i])
-            names[name] = [f"{name}_{value}" for j, value in values if j != dropped]
-        return names
 
     @property
     def sources_(self) -> NDArray[Any]:
@@ -160,30 +149,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
         """Return the numbers, shape (m, n_outputs), in the order of the columns, as float32."""
-        sources = self.sources_
-        X = as_pandas(X)
+        check_is_fitted(self, "outputs_")
+        sources, X = self.sources_, as_pandas(X)
         table = np.empty((len(X), len(sources)), dtype=np.float32)
         if not len(X):
             return table
-        numbers, categories = self._columns("number"), self._columns("category")
+        numbers = [name for name, encoding in self.encodings_.items() if encoding == "number"]
         table[:, np.isin(sources, numbers)] = X[numbers].to_numpy(dtype=np.float32)
-        if self.one_hot_ is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # categories that are not in training
-                encoded = self.one_hot_.transform(_categories(X, categories))
-            if len(X) >= MIN_SCREENED_ROWS:
-                _warn_of_unseen(X[categories], self.one_hot_.categories_)
-            table[:, np.isin(sources, categories)] = encoded
-        for name, encoder in self.encoders_.items():
-            table[:, sources == name] = encoder.transform(_for_skrub(X[name])).to_numpy(np.float32)
+        for name, encoding in self.encodings_.items():
+            if encoding == "date":
+                cells = _date_parts(X[name], [o[len(name) + 1 :] for o in self.outputs_[name]])
+            elif encoding == "category":
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # categories that are not in training
+                    cells = self.encoders_[name].transform(_categories(X[name]))
+            elif encoding == "text":
+                cells = self.encoders_[name].transform(X[name])
+            else:
+                continue
+            table[:, sources == name] = cells
         return table
 
     def _check_state(self) -> None:
         require(set(self.encodings_.values()) <= set(get_args(Encoding)), "encodings must be known")
-        is_encoded = [*self._columns("text"), *self._columns("date")]
-        require(set(self.encoders_) == set(is_encoded), "encoders must be of text and dates")
-        n_encoded = 0 if self.one_hot_ is None else self.one_hot_.n_features_in_
-        require(n_encoded == len(self._columns("category")), "one_hot must be of the categories")
+        is_encoded = [n for n, encoding in self.encodings_.items() if encoding in TRAINED]
+        require(list(self.encoders_) == is_encoded, "encoders must be of text and categories")
+        require(list(self.outputs_) == list(self.encodings_), "outputs must be of the columns")
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the outputs, shape (n_outputs,)."""
@@ -197,6 +188,60 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
+class NGramEncoder(TransformerMixin, BaseEstimator):
+    """Encode text by latent semantic analysis of its n-grams of 3 and 4 characters.
+
+    The weights of n-grams (tf–idf) and the 30 components are those of the rows, but the n-grams of
+    a text are taken once, however many rows it has. Components are divided by the square root of
+    the sum of their variances.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None, default=None
+        Seed of the singular value decomposition.
+    """
+
+    n_outputs_: int
+
+    def __init__(self, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, column: pd.Series[Any], y: object = None) -> Self:
+        """Fit the weights and components to a column of text (n,); missing cells are empty text."""
+        codes, texts = _distinct(column)
+        self.counter_ = CountVectorizer(ngram_range=(3, 4), analyzer="char_wb")
+        counts = self.counter_.fit_transform(texts)
+        self.weights_ = TfidfTransformer().fit(counts[codes])
+        rows = self._weighted(texts)[codes]
+        self.components_ = None
+        if min(rows.shape) > N_COMPONENTS:
+            self.components_ = TruncatedSVD(N_COMPONENTS, random_state=self.random_state)
+            vectors = self.components_.fit_transform(rows)
+        else:
+            vectors = rows[:, :N_COMPONENTS].toarray()
+        self.n_outputs_ = vectors.shape[1]
+        scale = np.sqrt(vectors.var(axis=0).sum())
+        self.scale_ = float(max(scale, np.finfo(vectors.dtype).eps))
+        return self
+
+    def _weighted(self, texts: NDArray[Any]) -> Any:
+        counts = self.weights_.transform(self.counter_.transform(texts))
+        return counts.astype(np.float32)
+
+    def transform(self, column: pd.Series[Any]) -> NDArray[np.float32]:
+        """Return the vectors of a column of text (m,), shape (m, n_outputs)."""
+        codes, texts = _distinct(column)
+        rows = self._weighted(texts)
+        if self.components_ is None:
+            vectors = rows[:, : self.n_outputs_].toarray()
+        else:
+            vectors = self.components_.transform(rows)
+        return np.asarray(vectors / np.float32(self.scale_), dtype=np.float32)[codes]
+
+    def _check_state(self) -> None:
+        require(self.n_outputs_ > 0 and self.scale_ > 0, "the vectors must have a scale")
+
+
 def _vector_encoding(column: pd.Series[Any]) -> Encoding:
     if column.isna().all():
         return "empty"
@@ -205,27 +250,20 @@ def _vector_encoding(column: pd.Series[Any]) -> Encoding:
     return "category" if column.nunique() < MIN_VALUES_OF_TEXT else "text"
 
 
-def _warn_of_unseen(X: pd.DataFrame, categories: list[NDArray[Any]]) -> None:
-    """Warn of columns of categories none of which was seen in training."""
-    for name, trained in zip(X, categories, strict=True):
-        cells = X[name].dropna()
-        if len(cells) >= MIN_SCREENED_ROWS and not cells.isin(trained).any():
-            warn(
-                f"column {name!r} has only values that training did not have ({listed(trained, 4)})"
-                ": it says nothing about these rows, and may be written in another way"
-            )
+def _categories(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return the cells of a category, NaN where missing, shape (m, 1)."""
+    values = column.to_numpy(dtype=object)
+    return np.where(column.isna(), np.nan, values)[:, None]
 
 
-def _categories(X: pd.DataFrame, names: list[str]) -> NDArray[Any]:
-    """Return the cells of the categories, NaN where missing, shape (m, number of them)."""
-    cells = X[names]
-    values: NDArray[Any] = cells.to_numpy(dtype=object)
-    return np.where(cells.isna().to_numpy(), np.nan, values)
+def _distinct(column: pd.Series[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the index of each cell's text (m,), and the distinct texts."""
+    codes, texts = pd.factorize(column.astype(object).fillna(""))
+    return codes, np.asarray(texts)
 
 
-def _for_skrub(column: pd.Series[Any]) -> Any:
-    """Return a column as skrub's encoders accept it, even if all cells of a batch are missing.
-
-    Dates stay, anything else becomes objects with "" for missing cells.
-    """
-    return column if column.dtype.kind == "M" else column.astype(object).fillna("")
+def _date_parts(column: pd.Series[Any], parts: list[str]) -> NDArray[Any]:
+    """Return some of `DATE_PARTS` of dates (m,), NaN where missing, shape (m, len(parts))."""
+    seconds = (column - pd.Timestamp(0)).dt.total_seconds()
+    values = [seconds if part == "total_seconds" else getattr(column.dt, part) for part in parts]
+    return np.column_stack([value.to_numpy(np.float32, na_value=np.nan) for value in values])

@@ -172,4 +172,6 @@ def pool(values: FloatArray, errors: FloatArray, level: float) -> tuple[float, E
         )
         for share in (1 - tail, tail)
     )
-    return mean, (mean - half, mean + half), (float(low), float(high))
+    # Of alike sites the interval of the mean, by Student's quantile, may be the wider one.
+    ends = mean - half, mean + half
+    return mean, ends, (min(float(low), ends[0]), max(float(high), ends[1]))

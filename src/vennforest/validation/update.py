@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from vennforest._class_columns import class_probabilities
+from vennforest._class_columns import class_probabilities, column_codes
 from vennforest._messages import needed
 from vennforest._validation import (
     FloatArray,
@@ -100,7 +100,11 @@ class Update:
     gains: pd.DataFrame
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return updated probabilities (n, 2) for old ones, (n,) of the second class or (n, 2)."""
+        """Return updated probabilities (n, 2), in the sorted order of the classes.
+
+        Old ones are (n,) of the second class, or (n, 2) in the order in which `update` had them:
+        that of ``classes_`` of the classifier, if it had one.
+        """
         return self.calibrator.predict_proba(scores)
 
 
@@ -176,10 +180,11 @@ def update(
     """
     check_option(choose, Choice, "choose")
     check_count(random_state, "random_state", 0)
-    prior = labels = None
+    prior = labels = codes_of_columns = None
     if hasattr(p, "predict_proba"):
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
+        codes_of_columns = column_codes(p.classes_)
         (p, labels), prior = class_probabilities(p, X), class_shares_of(p)
     check_order(p if X is None else X, y=y, groups=groups)
     codes, labels = encode_labels(y, labels)
@@ -192,7 +197,9 @@ def update(
     tests, gains = rows.test(), rows.gains(random_state)
     choice, reason = by_tests(tests) if choose == "auto" else (choose, "As chosen beforehand.")
     gain: Any = gains.loc[choose]
-    return Update(choice, reason, gain, rows.fit(choice), tests, gains)
+    calibrator = rows.fit(choice)
+    calibrator.column_codes_ = codes_of_columns
+    return Update(choice, reason, gain, calibrator, tests, gains)
 
 
 class UpdateRows:

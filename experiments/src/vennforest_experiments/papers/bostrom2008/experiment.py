@@ -115,7 +115,7 @@ class Bostrom2008(Experiment):
         for name, p in self.estimates(X[train], y[train], X[test], self.seed_of(*task)).items():
             full = np.zeros((len(test), len(classes)))
             full[:, np.searchsorted(classes, np.unique(y[train]))] = p
-            auc = auc_interval(y[test], full, classes=classes).auc
+            auc = auc_interval(y[test], full, classes=classes).value
             record[name] = {
                 "brier": brier_score_loss(y[test], full, labels=classes, scale_by_half=False),
                 "auc": None if np.isnan(auc) else auc,

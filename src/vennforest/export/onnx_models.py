@@ -1,0 +1,340 @@
+"""Models and transformers in ONNX graphs: written in double precision, or converted by skl2onnx."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from threading import Thread
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.special import softmax as softmax_of
+from sklearn.base import ClassifierMixin
+from sklearn.ensemble import VotingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils import all_estimators
+
+from vennforest._messages import InputError, needed, one_line
+from vennforest._validation import FloatArray
+from vennforest.calibrators.formula import Written, if_at_most
+from vennforest.export.onnx_graph import OPSET, PART, OnnxGraph
+from vennforest.export.onnx_trees import (
+    TREE_ENSEMBLES,
+    booster_writer,
+    logistic,
+    tree_scores,
+    with_first,
+)
+from vennforest.linear import MAX_DISTANCE, LinearClassifier
+from vennforest.sources.estimators import nested_estimators, split_pipeline
+
+MAX_SECONDS = 60.0
+"""Seconds after which a conversion is stopped: some searches of skl2onnx do not end."""
+
+Result = TypeVar("Result")
+
+
+def model_scores(
+    graph: OnnxGraph,
+    estimator: Any,
+    inputs: Sequence[Any],
+    names: dict[str, str] | None = None,
+    votes: str = "soft",
+) -> str:
+    """Add a fitted classifier; return the name of its scores (n, k) in double precision.
+
+    They are probabilities, or decision values of a model without. ``names`` are the values in the
+    graph of the inputs, those of the same names by default.
+    """
+    names = names or {column.name: column.name for column in inputs}
+    steps, model = split_pipeline(estimator)
+    rows = names[inputs[0].name]
+    if steps:
+        rows = _converted(graph, make_pipeline(*steps), inputs, names)
+    elif len(inputs) > 1:
+        rows = graph.node("Concat", *(names[column.name] for column in inputs), axis=1)
+    scores = _written_scores(graph, model, rows, votes)
+    if scores is None:
+        scores = _converted(graph, model, *_rows_of(graph, model, rows))
+    return scores
+
+
+def _rows_of(graph: OnnxGraph, model: Any, rows: str) -> tuple[list[Any], dict[str, str]]:
+    """Return the only input of a model, and that it is the value ``rows`` of the graph."""
+    return [graph.input("rows", None, int(model.n_features_in_))], {"rows": rows}
+
+
+def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArray) -> str:
+    """Add ``rows @ weights + intercept``; return its name."""
+    product = graph.node("MatMul", rows, graph.constant(np.asarray(weights, np.float64)))
+    return graph.node("Add", product, graph.constant(np.asarray(intercept, np.float64)))
+
+
+def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str | None:
+    """Add a model whose formula is written here; return the name of its scores, else None."""
+    if isinstance(model, LinearClassifier):
+        return _linear_scores(graph, model, rows)
+    if isinstance(model, LinearClassifierMixin):
+        decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
+        return _probabilities(graph, model, decision)
+    if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
+        return _vector_machine_scores(graph, model, rows)
+    if isinstance(model, VotingClassifier) and model.voting == "soft":
+        weights = (
+            np.ones(len(model.estimators_)) if model.weights is None else model._weights_not_none
+        )
+        shares = (np.array(weights) / np.sum(weights)).tolist()
+        parts = [model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_]
+        return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
+    return tree_scores(graph, model, rows, votes)
+
+
+def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
+    """Add the probabilities (n, k) of a linear classifier, NaN for rows with infinite cells."""
+    scaled = graph.node("Div", rows, graph.number(model.scale_))
+    z = graph.node("Sub", scaled, graph.number(model.center_))
+    z = graph.node("Clip", z, graph.number(-MAX_DISTANCE), graph.number(MAX_DISTANCE))
+    is_missing = graph.node("IsNaN", rows)
+    z = graph.node("Where", is_missing, graph.number(0.0), z)
+    missing = graph.node("MatMul", graph.double(is_missing), graph.constant(model.missing_coef_))
+    logits = graph.node("Add", affine(graph, z, model.coef_, model.intercept_), missing)
+    is_infinite = graph.double(graph.node("IsInf", rows))
+    infinite = Written(graph.node("ReduceMax", is_infinite, axes=[1], keepdims=1))
+    logits = graph.value(infinite.unless_above(0.5, Written(logits), np.nan))
+    if len(model.classes_) > 2:
+        return graph.node("Softmax", logits, axis=1)
+    return with_first(graph, graph.value(logistic(Written(logits))))
+
+
+def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
+    """Add the probabilities (n, k) of decision values, or these where the model has no others."""
+    if not hasattr(model, "predict_proba"):
+        return _of_two(graph, decision) if len(model.classes_) == 2 else decision
+    if len(model.classes_) == 2:
+        return with_first(graph, graph.value(logistic(Written(decision))))
+    rows = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
+    p = softmax_of(model.decision_function(rows), axis=1)
+    if np.allclose(p, model.predict_proba(rows)):
+        return graph.node("Softmax", decision, axis=1)
+    each = Written(graph.value(logistic(Written(decision))))
+    total = each.sum()  # where all underflow scikit-learn answers with equal shares
+    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), each / total))
+
+
+def _of_two(graph: OnnxGraph, decision: str) -> str:
+    """Return the decision values of two classes from those of the second (n, 1)."""
+    return graph.node("Concat", graph.value(-1.0 * Written(decision)), decision, axis=1)
+
+
+def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | None:
+    """Add the decision values of a support vector machine, None for a kernel of the user's."""
+    vectors, gamma = np.asarray(model.support_vectors_), float(model._gamma)
+    product = Written(graph.node("MatMul", rows, graph.constant(vectors.T.copy())))
+    inner = gamma * product + float(model.coef0)
+    if model.kernel == "linear":
+        kernel = graph.value(product)
+    elif model.kernel == "poly":
+        kernel = graph.node("Pow", graph.value(inner), graph.number(float(model.degree)))
+    elif model.kernel == "rbf":
+        norm = Written(graph.value(Written(rows) * Written(rows))).sum()
+        distance = norm - 2.0 * product + (vectors**2).sum(axis=1)
+        kernel = graph.value((-gamma * distance).exp())
+    elif model.kernel == "sigmoid":
+        kernel = graph.node("Tanh", graph.value(inner))
+    else:
+        return None
+    k = len(model.classes_)
+    if k == 2:
+        return _of_two(graph, affine(graph, kernel, model.dual_coef_.T, model.intercept_))
+    # A decision for each pair of classes, above 0 for the first of the two, then votes and sums.
+    of_class = np.repeat(np.arange(k), model.n_support_)
+    pairs = list(combinations(range(k), 2))
+    weights, signs = np.zeros((len(vectors), len(pairs))), np.zeros((len(pairs), k))
+    for column, (i, j) in enumerate(pairs):
+        weights[of_class == i, column] = model.dual_coef_[j - 1, of_class == i]
+        weights[of_class == j, column] = model.dual_coef_[i, of_class == j]
+        signs[column, [i, j]] = 1.0, -1.0
+    decision = affine(graph, kernel, weights, model.intercept_)
+    votes = affine(
+        graph,
+        graph.value(if_at_most(0.0, Written(decision), 1.0, 0.0)),
+        signs,
+        (signs < 0).sum(axis=0),
+    )
+    sums = Written(affine(graph, decision, signs, np.zeros(k)))
+    return graph.value(Written(votes) + sums / (3.0 * (sums.max(-1.0 * sums) + 1.0)))
+
+
+# --- transformers --------------------------------------------------------------------------------
+
+
+def _imputed(graph: OnnxGraph, step: SimpleImputer, rows: str) -> str:
+    """Add the replacement of missing cells, and the columns that say which were missing."""
+    is_nan = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
+    missing = graph.node("IsNaN", rows) if is_nan else ""
+    if not is_nan:
+        missing = graph.node("Equal", rows, graph.number(float(step.missing_values)))
+    values = graph.node("Where", missing, graph.number(step.statistics_), rows)
+    columns = np.flatnonzero(~np.isnan(np.asarray(step.statistics_, float)))
+    values = graph.node("Gather", values, graph.constant(columns), axis=1)
+    if not step.add_indicator:
+        return values
+    features = graph.constant(step.indicator_.features_.astype(np.int64))
+    flags = graph.double(graph.node("Gather", missing, features, axis=1))
+    return graph.node("Concat", values, flags, axis=1)
+
+
+def _binary(graph: OnnxGraph, step: Binarizer, rows: str) -> str:
+    return graph.value(if_at_most(Written(rows), float(step.threshold), 0.0, 1.0))
+
+
+def _products(graph: OnnxGraph, step: PolynomialFeatures, rows: str) -> str:
+    """Add products of columns: those of each degree are gathered, with a column of ones."""
+    ones = graph.value(0.0 * Written(rows).smallest() + 1.0)
+    columns = graph.node("Concat", rows, ones, axis=1)
+    features = [
+        [j for j, power in enumerate(powers) for _ in range(power)] for powers in step.powers_
+    ]
+    degree = max(1, *map(len, features))
+    indices = np.array([part + [step.n_features_in_] * (degree - len(part)) for part in features])
+    factors = [graph.node("Gather", columns, graph.constant(i), axis=1) for i in indices.T.copy()]
+    for factor in factors[1:]:
+        factors[0] = graph.node("Mul", factors[0], factor)
+    return factors[0]
+
+
+def _bins(graph: OnnxGraph, step: KBinsDiscretizer, rows: str) -> str:
+    """Add the numbers of bins, or a column for each bin."""
+    starts = [np.asarray(edges[1:-1], float) for edges in step.bin_edges_]
+    numbers = [np.arange(len(start) + 1.0) for start in starts]
+    bins = graph.value(Written(rows).look_up(starts, {"bin": numbers})["bin"])
+    if step.encode == "ordinal":
+        return bins
+    columns = np.repeat(np.arange(len(starts)), [*map(len, numbers)])
+    each = graph.node("Gather", bins, graph.constant(columns), axis=1)
+    return graph.double(graph.node("Equal", each, graph.number(np.concatenate(numbers))))
+
+
+TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
+    SimpleImputer: _imputed,
+    Binarizer: _binary,
+    PolynomialFeatures: _products,
+    KBinsDiscretizer: _bins,
+}
+"""Transformers that skl2onnx writes in single precision, or otherwise than scikit-learn."""
+
+
+# --- skl2onnx ------------------------------------------------------------------------------------
+
+
+def _converted(
+    graph: OnnxGraph, estimator: Any, inputs: Sequence[Any], names: dict[str, str]
+) -> str:
+    """Add what skl2onnx makes of an estimator; return the name of its scores or rows.
+
+    Parts of it that are written here are left to these writers.
+    """
+    needed("skl2onnx", "ONNX graphs of other estimators")
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
+
+    parts: list[Any] = []
+
+    def add_part(scope: Any, operator: Any, container: Any) -> None:
+        name = scope.get_unique_operator_name(PART)
+        parts.append(operator.raw_operator)
+        inner, outer = ([v.full_name for v in side] for side in (operator.inputs, operator.outputs))
+        number = {"number": len(parts) - 1}
+        container.add_node(PART, inner, outer, op_domain=PART, op_version=1, name=name, **number)
+
+    def set_types(operator: Any) -> None:
+        part: Any = operator.raw_operator
+        if not isinstance(part, ClassifierMixin):
+            operator.outputs[0].type = DoubleTensorType([None, len(part.get_feature_names_out())])
+            return
+        is_text = part.classes_.dtype.kind in "UO"
+        operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
+        operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
+
+    written = {*TRANSFORMERS, *WRITTEN_MODELS}
+    written |= {type(part) for part in nested_estimators(estimator) if _is_written(part)}
+    types = []
+    for column in inputs:
+        tensor = column.type.tensor_type
+        kind = StringTensorType if tensor.elem_type == graph.kinds.STRING else DoubleTensorType
+        types.append((column.name, kind([None, tensor.shape.dim[1].dim_value])))
+    is_classifier = isinstance(estimator, ClassifierMixin)
+    options = {id(estimator): {"zipmap": False}} if is_classifier else None
+    hint = "; of a model of named columns give rows too: to_onnx(model, X)"
+    try:
+        model = within_limit(
+            lambda: convert_sklearn(
+                estimator,
+                initial_types=types,
+                options=None if type(estimator) in written else options,
+                target_opset={"": OPSET, "ai.onnx.ml": 3},
+                custom_conversion_functions=dict.fromkeys(written, add_part),
+                custom_shape_calculators=dict.fromkeys(written, set_types),
+            )
+        )
+    except Exception as error:
+        raise InputError(
+            f"estimator must be one that skl2onnx converts: {type(error).__name__}, "
+            f"{one_line(error)}{hint if inputs[0].name == 'X' else ''}"
+        ) from error
+
+    def write_part(number: int, codes: list[str]) -> list[str]:
+        part, doubles = parts[number], [*map(graph.double, codes)]
+        rows = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
+        for kind, write in TRANSFORMERS.items():
+            if isinstance(part, kind):
+                return [write(graph, part, rows)]
+        scores = _written_scores(graph, part, rows, "soft")
+        if scores is None:
+            raise InputError(f"estimator must have no {part} for ONNX: use trees in its place")
+        label = graph.node("ArgMax", scores, axis=1, keepdims=0)
+        return [graph.node("Gather", graph.constant(part.classes_), label), scores]
+
+    output = model.graph.output[int(is_classifier)].name
+    return graph.double(graph.add(model, names, write_part)[output])
+
+
+WRITTEN_MODELS = [
+    cls
+    for _, cls in all_estimators("classifier")
+    if issubclass(cls, (LinearClassifierMixin, *TREE_ENSEMBLES))
+]
+"""Classes of scikit-learn whose models are written here."""
+
+
+def _is_written(part: Any) -> bool:
+    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin, *TREE_ENSEMBLES)
+    return isinstance(part, kinds) or bool(booster_writer(part))
+
+
+def within_limit(function: Callable[[], Result]) -> Result:
+    """Return the result of a function, or raise an error if it takes too long."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(MAX_SECONDS)
+    if thread.is_alive():
+        stop = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        stop(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+        raise TimeoutError(f"it did not end within {MAX_SECONDS:.0f} seconds")
+    if errors:
+        raise errors[0]
+    return results[0]
