@@ -26,6 +26,9 @@ from vennforest.report.splits import dates_in
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.validation import population_stability
 
+MIN_STABILITY_ROWS = 50
+"""Rows of a period that are compared by deciles: five in each, as a test of shares needs."""
+
 ColumnArrays = dict[str, NDArray[Any]]
 """Columns (n,) of a table by name."""
 
@@ -249,7 +252,7 @@ def _observed_series(monitor: Monitor, new: NewRows, rows: IntArray) -> list[dic
             measures["observed_expected"] = estimates.observed_expected()
         entry = {key: [of.value, of.low, of.high] for key, of in measures.items()}
         stability = np.nan
-        if new.calibration is not None:
+        if new.calibration is not None and len(part) >= MIN_STABILITY_ROWS:
             top = -1 if len(classes) == 2 else slice(None)
             p, before = (
                 values[:, top].reshape(len(values), -1).max(axis=1)
