@@ -35,7 +35,7 @@ else:
 
 # Names for the help, which does not import what they name: that takes seconds.
 METHOD_CHOICES = (
-    "none", "platt", "isotonic", "beta", "temperature", "bostrom", "matrix", "spline", "venn",
+    "none", "platt", "isotonic", "beta", "temperature", "bostrom", "vector", "spline", "venn",
     "venn-abers",
 )  # fmt: skip
 SOURCES = ("oob", "holdout", "cv", "training")
