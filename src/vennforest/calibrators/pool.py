@@ -53,8 +53,8 @@ class PooledCalibration(ProbabilityCalibrator):
     classes on the factors are 1: to match k shares of n examples costs (k - 1) / (2 n) of log loss
     where the scores are right already.
 
-    For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
-    `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
+    For two classes the members are `VectorScaling`, `PlattScaling` on log-odds, and
+    `SplineCalibration`; for more softmax maps as in `VectorScaling`, with a shared slope and with
     full ones under one to three ridges; from 26 classes on `TemperatureScaling` and softmax maps
     with a shared slope and with a slope per class, and up to 50 classes a full one where there are
     four examples or more for each of its slopes. Softmax maps and splines have the shrinkage, of
@@ -90,7 +90,7 @@ class PooledCalibration(ProbabilityCalibrator):
     >>> model.predict_proba([0.5, 0.9])[:, 1].round(2)
     array([0.24, 0.83])
     >>> {name: round(weight, 1) for name, weight in model.weights_.items()}
-    {'matrix': 0.4, 'platt': 0.3, 'spline': 0.3}
+    {'vector': 0.4, 'platt': 0.3, 'spline': 0.3}
     """
 
     title = "Pooled"
@@ -145,7 +145,7 @@ def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
     c = best.shrinkage
     if k == 2:
         platt, spline = PlattScaling(on="probability"), SplineCalibration(shrinkage=c)
-        return {"matrix": best, "platt": platt, "spline": spline}
+        return {"vector": best, "platt": platt, "spline": spline}
     members: dict[str, Calibrator] = {"shared": best}
     if k >= MANY_CLASSES:
         members |= {"diagonal": SoftmaxMap(shrinkage=c), "temperature": TemperatureScaling()}

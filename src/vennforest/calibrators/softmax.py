@@ -1,4 +1,4 @@
-"""Temperature scaling and matrix scaling: softmax maps of logits, fitted by maximum likelihood."""
+"""Temperature scaling and vector scaling: softmax maps of logits, fitted by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def shrunk(p: AnyTerm, c: float, share: Value, k: int) -> AnyTerm:
 
 
 class SoftmaxMap(ProbabilityCalibrator):
-    """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `MatrixScaling`.
+    """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `VectorScaling`.
 
     Parameters
     ----------
@@ -332,13 +332,14 @@ class SoftmaxMap(ProbabilityCalibrator):
         return softmax(z + b)
 
 
-class MatrixScaling(SoftmaxMap):
-    """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
+class VectorScaling(SoftmaxMap):
+    """Vector scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
 
     Minimises the log loss of the calibration set plus a penalty that shrinks the map towards
-    leaving the scores alone. With probabilities as scores this is a form of Dirichlet calibration
-    (Kull et al. 2019, eq. 4); with logits, which temperature scaling turns into probabilities
-    first, of vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
+    leaving the scores alone (Guo, Pleiss, Sun & Weinberger 2017, section 4.2). Temperature scaling
+    turns logits into probabilities first. With a full W it would be matrix scaling of logits, or
+    Dirichlet calibration of probabilities (Kull et al. 2019, eq. 4), with k**2 slopes, which need
+    many examples: `PooledCalibration` fits such maps too, with heavier penalties.
 
     Attributes
     ----------
@@ -357,12 +358,12 @@ class MatrixScaling(SoftmaxMap):
     Examples
     --------
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
-    >>> model = MatrixScaling().fit(scores, ["a", "b", "c", "b"])
+    >>> model = VectorScaling().fit(scores, ["a", "b", "c", "b"])
     >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
     array([[0.29, 0.6 , 0.11]])
     """
 
-    title = "Matrix scaling"
+    title = "Vector scaling"
     structure: Structure = "diagonal"
     ridge = 1.0
     shrinkage = 0.01
@@ -479,7 +480,7 @@ def fit_multinomial(
     ridge: float,
     start: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the W (k, k) and b (k,) of `MatrixScaling`, for logarithms (n, k).
+    """Return the W (k, k) and b (k,) of `VectorScaling`, for logarithms (n, k).
 
     The search for the slopes of W's diagonal and for b begins at ``start`` (2, k).
     """
@@ -525,7 +526,7 @@ def fit_multinomial(
 def fit_two_classes(
     logs: FloatArray, weights: FloatArray, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the diagonal W (2, 2) and b (2,) of `MatrixScaling`, for logarithms (n, 2)."""
+    """Return the diagonal W (2, 2) and b (2,) of `VectorScaling`, for logarithms (n, 2)."""
     # The difference of the two logits has slopes of the two logarithms, not below zero, and one
     # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
     features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])

@@ -28,7 +28,7 @@ class SplineCalibration(ProbabilityCalibrator):
     f is a spline of the log-odds z of the score: its slope runs straight from knot to knot and is
     nowhere negative. It is fitted by maximum likelihood with a penalty on the bend, as in
     smoothing splines (Lucena 2018; Eilers & Marx 1996), and a ridge that shrinks it towards leaving
-    the scores alone. Scores are shrunk as in `MatrixScaling`. Many classes: one map per class
+    the scores alone. Scores are shrunk as in `VectorScaling`. Many classes: one map per class
     against the rest, normalised.
 
     Parameters
