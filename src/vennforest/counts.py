@@ -166,6 +166,21 @@ class ScoreCounts:
             If a score or weight is missing or not finite, a label is missing or not one of the
             classes, or there are fewer than two classes or another number of columns.
         """
+        counts, sums = cls._with_weight_sums(batches, score, target, weight, classes, on)
+        sums.warn(repr(weight))
+        return counts
+
+    @classmethod
+    def _with_weight_sums(
+        cls,
+        batches: Iterable[Any],
+        score: ScoreNames,
+        target: str,
+        weight: str | None,
+        classes: Sequence[Any] | None,
+        on: On,
+    ) -> tuple[ScoreCounts, WeightSums]:
+        """Return `from_batches`, and the sums of the weights, which those of parts add up to."""
         names = column_names(score)
         one_column = len(names) == 1
         # Classes are numbered as they occur, and put in order at the end.
@@ -194,7 +209,6 @@ class ScoreCounts:
             parts.append(count_examples(np.arange(len(codes_of)), x, codes, w))
             if sum(map(len, parts[1:])) > max(len(parts[0]), MIN_ROWS_TO_MERGE):
                 parts = [_sum(parts, MAX_SCORES)]
-        sums.warn(repr(weight))
         counts = _sum(parts, MAX_SCORES)
         labels, order = np.unique(np.asarray(list(codes_of)), return_index=True)
         if len(labels) != max(2, len(names)):
@@ -205,7 +219,7 @@ class ScoreCounts:
             )
         weights = _padded(counts.weights, len(labels))[:, order]
         counts = cls(labels, counts.scores, weights, counts.error)
-        return counts.moved_to(_scores_in_class_order(counts, score, on))
+        return counts.moved_to(_scores_in_class_order(counts, score, on)), sums
 
     def check(self) -> ScoreCounts:
         """Return these counts, sorted; refuse scores, weights and shapes that are no counts."""

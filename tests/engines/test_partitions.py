@@ -18,7 +18,7 @@ from support.partitions import (
     engine_of,
     score_names,
 )
-from vennforest import CalibratedClassifier
+from vennforest import CalibratedClassifier, VennAbers
 from vennforest._messages import CalibrationWarning, InputError
 from vennforest.engines import _forest
 from vennforest.engines._forest import fit_partitions, grow_crew, plan_crews
@@ -51,6 +51,24 @@ def test_weights_and_named_classes(weight, classes):
     frame.loc[:9, ["w", "half"]] = 0  # a partition of no weight
     calibrator = calibrate(cut(frame, 10, 300), weight=weight, classes=classes)
     check_calibrator(calibrator, frame, weight=weight)
+
+
+@pytest.mark.parametrize("weight", ["small", "large", "few"])
+def test_weights_that_are_no_counts_are_warned_of_as_in_one_table(weight):
+    frame = draw_scores(seed=3071)
+    frame["small"], frame["large"] = frame["w"] * 1e-4, frame["w"] * 12.5
+    if weight == "few":
+        # No partition has both of these weights.
+        frame["few"] = np.where(np.arange(len(frame)) < 10, 1e8, 1e-2)
+        with pytest.raises(InputError, match="'few' must differ by a factor"):
+            calibrate(cut(frame, 10, 300), weight="few")
+        return
+    with pytest.warns(CalibrationWarning, match="sums to") as of_parts:
+        calibrate(cut(frame, 10, 300), weight=weight)
+    with pytest.warns(CalibrationWarning, match="sums to") as of_table:
+        VennAbers().fit(frame["s"], frame["y"], sample_weight=frame[weight])
+    expected = str(of_table[0].message).replace("sample_weight", repr(weight))
+    assert [str(warning.message) for warning in of_parts] == [expected]
 
 
 @pytest.mark.parametrize(("column", "value", "message"), [

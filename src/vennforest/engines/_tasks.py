@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._class_columns import ScoreNames, class_columns, column_names
 from vennforest._files import one_line
 from vennforest._messages import warn
-from vennforest._validation import InputError, check_option
+from vennforest._validation import InputError, WeightSums, check_option
 from vennforest.calibrators import Calibrator, make_calibrator
 from vennforest.calibrators.direction import Increasing
 from vennforest.counts import ScoreCounts
@@ -58,24 +58,31 @@ def calibrate_partitions(
     )
     scores = of_classes.by_label
     columns = [*of_classes.names, target, *([] if weight is None else [weight])]
-    options = {"target": target, "weight": weight, "classes": classes, "on": calibrator.on}
+    options = (scores, target, weight, classes, calibrator.on)
     is_dropped = missing_scores == "drop"
-    results = run(columns, partial(_count_scores, scores, options, is_dropped)).values()
-    counts = sum_of([counts for counts, _ in results])
-    for note in sum((left_out for _, left_out in results), LeftOut()).notes(target):
+    parts, left_out, sums = zip(
+        *run(columns, partial(_count_scores, options, is_dropped)).values(), strict=True
+    )
+    counts = sum_of(parts)
+    for note in sum(left_out, LeftOut()).notes(target):
         warn(note.rstrip("."))
+    weight_sums = reduce(WeightSums.plus, sums)
+    weight_sums.check(repr(weight))
+    weight_sums.warn(repr(weight))
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     return calibrator.fit_counts(counts, increasing=increasing)
 
 
 def _count_scores(
-    scores: dict[Any, str], options: dict[str, Any], is_dropped: bool, batches: Batches, number: int
-) -> tuple[ScoreCounts, LeftOut]:
-    """Return the counts of a partition, and the numbers of rows left out of it."""
+    options: tuple[Any, ...], is_dropped: bool, batches: Batches, number: int
+) -> tuple[ScoreCounts, LeftOut, WeightSums]:
+    """Return the counts of a partition, the rows left out of it, and the sums of its weights."""
     left_out = LeftOut()
-    rows = left_out.drop(batches, options["target"], [*scores.values()] if is_dropped else [])
-    return ScoreCounts.from_batches(rows, score=scores, **options), left_out
+    scores, target, *_ = options
+    rows = left_out.drop(batches, target, [*scores.values()] if is_dropped else [])
+    counts, sums = ScoreCounts._with_weight_sums(rows, *options)
+    return counts, left_out, sums
 
 
 def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]:
