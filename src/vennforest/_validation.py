@@ -59,7 +59,12 @@ def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
 
 
 def count_rows(X: Any, low: int = 0) -> int:
-    """Return the number of rows of an array or table; raise an error if it is below ``low``."""
+    """Return the number of rows of an array or table.
+
+    Raises an error if it is below ``low``, or cells are masked.
+    """
+    if type(X) is not np.ndarray:
+        refuse_masked(X, "X")
     try:
         n = int(_num_samples(X))
     except TypeError:  # a number, None or a generator

@@ -17,10 +17,9 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel, BlendMember
 from vennforest.classifier.prediction import (
     RowScores,
-    group_codes_of,
     intervals_at,
     predict_scores,
-    scores_of_rows,
+    score_rows,
 )
 from vennforest.linear import LinearClassifier
 from vennforest.sources import Fold
@@ -100,9 +99,9 @@ def explain(
     if model.votes == "hard":
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
     # Models refuse rows of other columns; shap reads them by place, beyond the last if need be.
-    scored = scores_of_rows(fitted, X, bounds=False, score_all=interval)
+    scored, codes = score_rows(fitted, X, bounds=False, score_all=interval)
     phi, base, of_logits, rows, names = _explain_scores(shap, fitted.folds, X)
-    codes, k = group_codes_of(fitted, X), len(fitted.classes)
+    k = len(fitted.classes)
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
     def log_odds(scored: list[RowScores]) -> list[FloatArray]:

@@ -74,11 +74,10 @@ def changed(packed, name, index, value):
     return replace(packed, nodes={**packed.nodes, name: column})
 
 
-def test_features_of_leaves_are_not_followed(packed):
-    leaves = packed.nodes["left_child"] == 0
-    forest = changed(packed, "feature", leaves, 1_000_000).forest()
-    np.testing.assert_array_equal(forest.predict_proba(ROWS), packed.forest().predict_proba(ROWS))
-    assert all(tree.tree_.feature.max() < 3 for tree in forest.estimators_)
+def test_features_of_leaves_are_refused(packed):
+    leaves = packed.nodes["left_child"] == -1
+    with pytest.raises(ValueError, match=r"features must be in \[0, 3\)"):
+        changed(packed, "feature", leaves, 1_000_000).forest()
 
 
 def test_features_beyond_the_row_are_refused(packed):

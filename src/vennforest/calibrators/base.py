@@ -483,12 +483,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if (
             type(scores) is np.ndarray
             and scores.dtype.char == "d"
-            and scores.shape == (1,)
+            and scores.ndim == 1
+            and scores.flags.carray
             and self.on_ == "probability"
             and len(self.classes_) == 2
-            and 0 <= scores[0] <= 1
-        ):  # of a single score reading would take most of the time
-            return self._reversed(scores)
+            and ((scores >= 0) & (scores <= 1)).all()
+        ):  # which reading, most of the time of a single score, would return as they are
+            return scores if self.reversed_at_ is None else self.reversed_at_ - scores
         named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
         scores = in_class_order(scores, self.classes_, self.on_, named=named)
         x = self._as_read(

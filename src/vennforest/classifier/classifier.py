@@ -293,8 +293,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def _warn_of_columns(self, X: Any) -> None:
         """Warn of the columns of a data frame that differ from those of training."""
-        for difference in self._state.column_differences(X):
-            warn(difference.message)
+        if self._state.columns is not None:
+            for difference in self._state.column_differences(X):
+                warn(difference.message)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
@@ -437,7 +438,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     @property
     def _state(self) -> FittedClassifier:
         """The result of ``fit``."""
-        if not self.__sklearn_is_fitted__():
+        if "_fitted" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self._fitted
 

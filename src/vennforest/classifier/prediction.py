@@ -1,9 +1,8 @@
 """From rows to bounds, probabilities and confidence intervals.
 
-`predict_rows` scores the rows with the model of every fold (`scores_of_rows`). Then
-`predict_scores` calibrates the scores of each fold within groups (`calibrate_fold`), combines the
-folds (`combine_probabilities`, `combine_bounds`) and applies other shares of the classes
-(`apply_prior`).
+`predict_rows` scores the rows with the model of every fold (`score_rows`). Then `predict_scores`
+calibrates the scores of each fold within groups (`calibrate_fold`), applies other shares of the
+classes and combines the folds.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from vennforest._validation import (
     check_array,
     check_labels,
     count_rows,
-    refuse_masked,
     require,
 )
 from vennforest.calibrators import Calibrator
@@ -178,55 +176,53 @@ def predict_rows(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Predi
     Point calibrators, as ``merge="pooled"`` has them, give the probabilities alone: then the
     calibrators of folds, such as Venn–Abers, are read for bounds only.
     """
-    scored = scores_of_rows(fitted, X, bounds=bounds)
-    return predict_scores(fitted, scored, group_codes_of(fitted, X))
+    return predict_scores(fitted, *score_rows(fitted, X, bounds=bounds))
 
 
-def scores_of_rows(
+def score_rows(
     fitted: FittedClassifier, X: Any, *, bounds: bool = True, score_all: bool = False
-) -> list[RowScores]:
-    """Return the scores of the rows of X by each fold, as far as predictions need them.
+) -> tuple[list[RowScores], IntArray | None]:
+    """Return the scores of the rows of X by each fold, and their groups (m,), None without any.
 
-    With ``score_all`` they include those by the whole model, which confidence intervals take.
+    The scores are those that predictions need; with ``score_all`` they include those by the whole
+    model, which confidence intervals take.
     """
-    refuse_masked(X, "X")
-    count_rows(X, low=1)
-    refuse_other_columns(X, fitted.column_names)
+    n = count_rows(X, low=1)
+    if fitted.column_names is not None:
+        refuse_other_columns(X, fitted.column_names)
+    codes = None if fitted.groups is None else fitted.groups.codes(X, n)
+    if codes is not None and (n_unseen := int((codes < 0).sum())):
+        warn(
+            f"{n_unseen} of {n} rows are of groups without calibration examples: the calibrator of "
+            "all groups together predicts them, and nothing is guaranteed within these groups"
+        )
     has_point = fitted.point_calibrators is not None
     scored = []
-    folds, X = skip_shared_steps(fitted.folds, X)
+    folds, rows = fitted.folds, X
+    if len(folds) > 1:
+        folds, rows = skip_shared_steps(folds, X)
     for fold in folds:
         # A fold's calibrator gives the bounds and, without a point calibrator, the probabilities.
-        for_bounds = fold.score_for_bounds(X) if bounds or not has_point else (None, None)
+        for_bounds = fold.score_for_bounds(rows) if bounds or not has_point else (None, None)
         for_calibrators, left_out = for_bounds
         # Where no example is left out, these scores are by the whole model.
         by_all = for_calibrators if left_out is None else None
         # Elsewhere the whole model scores the rows too, if anything takes its scores.
         if by_all is None and (score_all or has_point):
-            by_all = fold.score(X)
+            by_all = fold.score(rows)
         scored.append(RowScores(for_calibrators, left_out, by_all))
-    return scored
-
-
-def group_codes_of(fitted: FittedClassifier, X: Any) -> IntArray | None:
-    """Return the groups of the rows of X, None without groups; warn of groups not seen."""
-    if fitted.groups is None:
-        return None
-    codes = fitted.groups.codes(X, count_rows(X))
-    n_unseen = int((codes < 0).sum())
-    if n_unseen:
-        warn(
-            f"{n_unseen} of {len(codes)} rows are of groups without calibration examples: the "
-            "calibrator of all groups together predicts them, and nothing is guaranteed within "
-            "these groups"
-        )
-    return codes
+    return scored, codes
 
 
 def predict_scores(
     fitted: FittedClassifier, scored: Sequence[RowScores], codes: IntArray | None
 ) -> Prediction:
-    """Return the bounds and probabilities of scored rows in groups ``codes`` (m,)."""
+    """Return the bounds and probabilities of scored rows in groups ``codes`` (m,).
+
+    The probability is the mean over folds, whose mean over rows is that of the folds: a normalised
+    geometric mean has a log loss that is .0005 lower, but is too low for rare classes. Only
+    ``merge="log"`` takes that. Bounds are means too, widened where needed to contain it.
+    """
     predictions = [
         calibrate_fold(per_group, fitted.point_calibrators, scores, codes, len(fold.codes))
         for fold, per_group, scores in zip(
@@ -234,12 +230,26 @@ def predict_scores(
         )
     ]
     bounds = [part.bounds for part in predictions if part.bounds is not None]
-    p = combine_probabilities(fitted, bounds, [part.p for part in predictions])
-    bounds, p = apply_prior(fitted.shift, bounds, p)
-    if len(bounds) == 1 and fitted.point_calibrators is None:
+    probabilities, merges = [part.p for part in predictions], fitted.point_calibrators is None
+    if bounds and merges and len(bounds) > 1:
+        p = merge_folds(bounds, fitted.calibrators[0].merge, probabilities)
+    else:
+        p = probabilities[0] if len(predictions) == 1 else np.mean(probabilities, axis=0)
+    if fitted.shift is not None:
+        # A mean of shifted bounds is unbiased, a shifted mean is not.
+        bounds = [shift_bounds(part, fitted.shift.factors) for part in bounds]
+        p = shift_probabilities(p, fitted.shift.factors)
+    if not bounds:
+        return Prediction(None, p)
+    if len(bounds) == 1 and merges:
         # Bounds contain the probability that they are merged to; shifted, up to rounding.
         return Prediction(bounds[0], p if fitted.shift is None else bounds[0].clip_rounding(p))
-    return Prediction(combine_bounds(bounds, p), p)
+    mean = bounds[0]
+    if len(bounds) > 1:
+        lower = np.mean([part.lower for part in bounds], axis=0)
+        upper = np.mean([part.upper for part in bounds], axis=0)
+        mean = Multiprobability(lower, upper, mean.classes)
+    return Prediction(mean.widen(p), p)
 
 
 def calibrate_fold(
@@ -305,44 +315,6 @@ def _bounds(
     return Multiprobability(lower, upper, classes, distributions=distributions), p
 
 
-def combine_probabilities(
-    fitted: FittedClassifier, bounds: list[Multiprobability], probabilities: list[FloatArray]
-) -> FloatArray:
-    """Return one probability per class, (m, k), from those of every fold.
-
-    It is their mean, whose mean over rows is that of the folds: a normalised geometric mean has a
-    log loss that is .0005 lower, but is too low for rare classes. Only ``merge="log"`` takes that.
-    """
-    if len(probabilities) == 1:
-        return probabilities[0]
-    if bounds and fitted.point_calibrators is None:
-        return merge_folds(bounds, fitted.calibrators[0].merge, probabilities)
-    return np.asarray(np.mean(probabilities, axis=0))
-
-
-def apply_prior(
-    shift: ShiftedPrior | None, bounds: list[Multiprobability], p: FloatArray
-) -> tuple[list[Multiprobability], FloatArray]:
-    """Return the bounds of folds and probabilities (m, k) under other shares of the classes."""
-    if shift is None:
-        return bounds, p
-    # A mean of shifted bounds is unbiased, a shifted mean is not.
-    shifted = [shift_bounds(part, shift.factors) for part in bounds]
-    return shifted, shift_probabilities(p, shift.factors)
-
-
-def combine_bounds(bounds: list[Multiprobability], p: FloatArray) -> Multiprobability | None:
-    """Return the mean of the bounds of every fold, widened where needed to contain p (m, k)."""
-    if not bounds:
-        return None
-    mean = bounds[0]
-    if len(bounds) > 1:
-        lower = np.mean([part.lower for part in bounds], axis=0)
-        upper = np.mean([part.upper for part in bounds], axis=0)
-        mean = Multiprobability(lower, upper, bounds[0].classes)
-    return mean.widen(p)
-
-
 # --- confidence intervals ------------------------------------------------------------------------
 
 
@@ -362,8 +334,7 @@ def predict_confidence(
             "ensemble must be False for exact confidence intervals, which need one model for all "
             f"scores, got {len(fitted.folds)} models: use method='likelihood-ratio'"
         )
-    codes = group_codes_of(fitted, X)
-    scored = scores_of_rows(fitted, X, bounds=bounds, score_all=True)
+    scored, codes = score_rows(fitted, X, bounds=bounds, score_all=True)
     prediction = predict_scores(fitted, scored, codes)
     return prediction, intervals_at(fitted, scored, codes, level, method).widen(prediction.p)
 

@@ -280,7 +280,7 @@ def _unless_refused(calibrator: Calibrator, formulas: dict[str, Term]) -> dict[s
 
 
 def _combined(model: CalibratedClassifier, folds: Sequence[dict[str, Term]]) -> dict[str, Term]:
-    """Return what `combine_probabilities` and `combine_bounds` make of the outputs of folds."""
+    """Return what `predict_scores` makes of the outputs of folds."""
 
     def shifted(p: Term) -> Term:
         return p if model._state.shift is None else shifted_formula(p, model._state.shift)

@@ -159,7 +159,7 @@ class PackedForest:
         n_jobs : int, optional
             Number of threads; the result does not depend on it.
         """
-        table = self._leaf_scores(votes)
+        table = self._soft_scores if votes == "soft" else self._hard_scores
         bits, example_of_row = self._all_trees, np.full(rows.shape[0], -1)
         if membership is not None:
             bits, example_of_row = membership.bits, np.require(examples, np.int64, ["C", "W"])
@@ -174,7 +174,7 @@ class PackedForest:
 
         Those of the second of two classes, (m, n_trees), else one per class, (m, n_trees, k).
         """
-        table = self._leaf_scores(votes)
+        table = self._soft_scores if votes == "soft" else self._hard_scores
         leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
         no_means, all_trees = np.empty((0, 0)), np.full(rows.shape[0], -1)
         self._walk(rows, self._all_trees, all_trees, no_means, no_means, leaves, n_jobs)
@@ -218,7 +218,7 @@ class PackedForest:
                 )
 
         n = rows.shape[0]
-        n_parts = n * len(self) // MIN_WALKS_PER_THREAD
+        n_parts = n * len(self.roots) // MIN_WALKS_PER_THREAD
         if n_jobs != 1 and n_parts > 1:  # joblib is asked for threads only where they are worth it
             n_parts = min(joblib.effective_n_jobs(n_jobs), n_parts)
         if n_jobs == 1 or n_parts < 2:
@@ -229,12 +229,9 @@ class PackedForest:
             joblib.delayed(walk_part)(start, stop) for start, stop in pairwise(edges)
         )
 
-    def _leaf_scores(self, votes: Votes) -> FloatArray:
-        """Return the score of each distribution, shape (n_distinct, 1) or (n_distinct, k)."""
-        return self._soft_scores if votes == "soft" else self._hard_scores
-
     @cached_property
     def _soft_scores(self) -> FloatArray:
+        """The score of each distribution, shape (n_distinct, 1) or (n_distinct, k)."""
         first = 1 if len(self.classes_) == 2 else 0
         return np.ascontiguousarray(self.distributions[:, first:])
 

@@ -18,15 +18,8 @@ TREE_TYPES = (DecisionTreeClassifier, ExtraTreeClassifier)
 TREE_ATTRIBUTES = ("tree_", "random_state")
 """Attributes in which all trees of a forest differ."""
 
-FIELD_TYPES = {
-    name: np.dtype(np.int32) if NODE_DTYPE[name].kind == "i" else NODE_DTYPE[name]
-    for name in NODE_DTYPE.names
-}
-"""Types of the fields of nodes in a file."""
-
 MAX_STORED_NODES = 1 << 30
 NO_CHILD, NO_FEATURE = -1, -2
-CHILDREN = ("left_child", "right_child")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +37,7 @@ class PackedTrees:
     kinds : ndarray of shape (n_trees,), int64
         Index of each tree's parameters in ``bare_trees``.
     nodes : dict of ndarray of shape (n_nodes,)
-        The fields of scikit-learn's nodes. Children are offsets from their parent, 0 in leaves,
-        which compresses better.
+        The fields of scikit-learn's nodes.
     values : ndarray of shape (n_nodes, k)
         Class distributions.
     counts, seeds : ndarray of shape (n_trees,), int64
@@ -97,9 +89,10 @@ class PackedTrees:
         check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
         k = len(self.bare_forest.classes_)
         check_array(self.values, "values", (n_nodes, k), low=0, high=1 + 1e-9)
-        for name, dtype in FIELD_TYPES.items():
+        for name in NODE_DTYPE.names:
             column = self.nodes[name]
             is_valid = type(column) is np.ndarray and column.shape == (n_nodes,)
+            dtype = NODE_DTYPE[name]
             require(is_valid and column.dtype == dtype, f"{name} must be {n_nodes} of {dtype}")
             is_free = name in ("threshold", "impurity")  # infinite where scikit-learn says so
             require(not np.isnan(column).any(), f"{name} must be numbers")
@@ -108,22 +101,25 @@ class PackedTrees:
     def _check_links(self) -> None:
         """Refuse children and features out of place, which kernels follow without a check."""
         n_nodes, n_features = len(self.values), self.bare_forest.n_features_in_
-        left, right = self.nodes["left_child"], self.nodes["right_child"]
-        is_inner = left > 0
-        require((is_inner == (right > 0)).all(), "nodes must have two children or none")
-        remaining = np.repeat(np.cumsum(self.counts).astype(np.int32), self.counts)
-        remaining -= np.arange(n_nodes, dtype=np.int32)
-        for child in (left, right):
-            is_in_tree = (child >= 0) & (child < remaining)
-            require(is_in_tree.all(), "children must come after their parent, in its tree")
-        inner = np.flatnonzero(is_inner)
-        n_parents = np.bincount(
-            np.append(inner + left[inner], inner + right[inner]), minlength=n_nodes
+        children = np.stack([self.nodes["left_child"], self.nodes["right_child"]])
+        is_inner = children[0] != NO_CHILD
+        require(
+            (is_inner == (children[1] != NO_CHILD)).all(), "nodes must have two children or none"
         )
-        n_parents[np.cumsum(self.counts) - self.counts] += 1  # roots have none
+        roots = np.cumsum(self.counts) - self.counts
+        root = np.repeat(roots, self.counts)[is_inner]
+        links = children[:, is_inner]
+        is_in_tree = (links > np.flatnonzero(is_inner) - root) & (
+            links < np.repeat(self.counts, self.counts)[is_inner]
+        )
+        require(is_in_tree.all(), "children must come after their parent, in its tree")
+        n_parents = np.bincount((links + root).ravel(), minlength=n_nodes)
+        n_parents[roots] += 1  # which have none
         require((n_parents == 1).all(), "nodes must have one parent each")
-        feature = self.nodes["feature"][inner]
-        is_feature = (feature >= 0) & (feature < n_features)
+        feature = self.nodes["feature"]
+        is_feature = np.where(
+            is_inner, (feature >= 0) & (feature < n_features), feature == NO_FEATURE
+        )
         require(is_feature.all(), f"features must be in [0, {n_features})")
         sums = self.values[~is_inner].sum(axis=1)
         require(np.abs(sums - 1).max() < 1e-6, "values must sum to 1 in leaves")
@@ -131,13 +127,14 @@ class PackedTrees:
     def _depths(self) -> NDArray[np.int64]:
         """Return the depth of each tree, shape (n_trees,)."""
         depths = np.zeros(len(self.counts), dtype=np.int64)
-        tree = np.repeat(np.arange(len(self.counts)), self.counts)
-        left, right = self.nodes["left_child"], self.nodes["right_child"]
-        nodes, level = np.cumsum(self.counts) - self.counts, 0
+        root = np.cumsum(self.counts) - self.counts
+        nodes, tree, level = root, np.arange(len(self.counts)), 0
         while len(nodes):
-            depths[tree[nodes]] = level
-            nodes = nodes[left[nodes] > 0]
-            nodes, level = np.append(nodes + left[nodes], nodes + right[nodes]), level + 1
+            depths[tree] = level
+            is_inner = self.nodes["left_child"][nodes] != NO_CHILD
+            nodes, tree = nodes[is_inner], np.tile(tree[is_inner], 2)
+            children = [self.nodes[side][nodes] for side in ("left_child", "right_child")]
+            nodes, level = np.concatenate(children) + root[tree], level + 1
         return depths
 
     def forest(self) -> Any:
@@ -146,23 +143,18 @@ class PackedTrees:
         n_features = int(self.bare_forest.n_features_in_)
         n_classes = np.array([len(self.bare_forest.classes_)], dtype=np.intp)
         values = np.ascontiguousarray(self.values)[:, None]
-        buffer = np.zeros(int(self.counts.max()), NODE_DTYPE)
+        nodes = np.zeros(len(values), NODE_DTYPE)
+        for name, column in self.nodes.items():
+            nodes[name] = column
         trees = []
         start = 0
         of_trees = np.column_stack([self.counts, self._depths(), self.seeds, self.kinds]).tolist()
         for count, depth, seed, kind in of_trees:
             part = slice(start, start + count)
             start += count
-            nodes = buffer[:count]
-            for name in FIELD_TYPES:
-                nodes[name] = self.nodes[name][part]
-            for name in CHILDREN:
-                offset = nodes[name]
-                nodes[name] = np.where(offset > 0, np.arange(count) + offset, NO_CHILD)
-            nodes["feature"][nodes["left_child"] == NO_CHILD] = NO_FEATURE
             tree = _copy_with(self.bare_trees[kind], random_state=seed)
             tree.tree_ = Tree(n_features, n_classes, 1)
-            state = {"max_depth": depth, "node_count": count, "nodes": nodes}
+            state = {"max_depth": depth, "node_count": count, "nodes": nodes[part]}
             tree.tree_.__setstate__({**state, "values": values[part]})  # which copies the arrays
             trees.append(tree)
         return _copy_with(self.bare_forest, estimators_=trees)
@@ -186,12 +178,9 @@ def pack_forest(forest: Any) -> PackedTrees | None:
     numbers = {text: kind for kind, text in enumerate(first_of)}
     states = [tree.tree_.__getstate__() for tree in trees]
     nodes = {
-        name: np.concatenate([state["nodes"][name] for state in states]).astype(dtype)
-        for name, dtype in FIELD_TYPES.items()
+        name: np.concatenate([state["nodes"][name] for state in states])
+        for name in NODE_DTYPE.names
     }
-    index = np.concatenate([np.arange(state["node_count"], dtype=np.int32) for state in states])
-    for name in CHILDREN:
-        nodes[name] = np.where(nodes[name] == NO_CHILD, 0, nodes[name] - index).astype(np.int32)
     values = np.concatenate([state["values"][:, 0] for state in states])
     return PackedTrees(
         _copy_with(forest, "estimators_"),

@@ -21,10 +21,9 @@ from vennforest._validation import FloatArray, InputError, IntArray, encode_labe
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import (
-    group_codes_of,
     intervals_at,
     predict_scores,
-    scores_of_rows,
+    score_rows,
 )
 from vennforest.forest import leaves_rows_out
 from vennforest.multiprobability import Multiprobability
@@ -195,7 +194,7 @@ def _predicted(
     state = model._state
     raw: FloatArray = np.mean([class_probabilities(e, X)[0] for e in model.estimators_], axis=0)
     estimates = {RAW: MethodEstimates(raw)}
-    scored, codes = scores_of_rows(state, X, score_all=True), group_codes_of(state, X)
+    scored, codes = score_rows(state, X, score_all=True)
     # Intervals depend on the scores alone: each method's are widened by its own probabilities.
     intervals = intervals_at(state, scored, codes, CONFIDENCE_LEVEL)
     for method in methods:

@@ -26,7 +26,7 @@ from vennforest._validation import (
 )
 from vennforest.forest import Members, Membership
 from vennforest.scores import ScoreKind
-from vennforest.sources.estimators import model_scores, transform_rows, transformed, without_frozen
+from vennforest.sources.estimators import model_scores, transform_rows, transformed
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 ScoresAndExamples = tuple[FloatArray, IntArray | None]
@@ -129,22 +129,18 @@ class OutOfBagFold(Fold):
 
     def score(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by all members, (m,) or (m, k)."""
-        return self.members.mean(self._member_rows(X))
+        return self.members.mean(self.members.check(transform_rows(self.model, X)))
 
     def score_for_bounds(self, X: Any) -> ScoresAndExamples:
         """Return scores for the bounds, and the calibration example that each leaves out."""
         if self.subforest == "all":
             return self.score(X), None
         # The members that did not see an example, drawn by a hash of the row, score the row.
-        rows = self._member_rows(X)
+        rows = self.members.check(transform_rows(self.model, X))
         left_out = draw_examples(
             hash_rows(self.members.for_hashing(rows)), self.seed, len(self.codes)
         )
         return self.members.mean(rows, self.membership, left_out), left_out
-
-    def _member_rows(self, X: Any) -> Any:
-        """Return the rows of X as the members take them."""
-        return self.members.check(transform_rows(without_frozen(self.model), X))
 
     def _check_state(self) -> None:
         super()._check_state()

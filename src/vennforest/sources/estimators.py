@@ -221,9 +221,15 @@ def with_types(estimator: Any, X: Any) -> Any:
 
 
 def split_pipeline(model: Any) -> tuple[list[Any], Any]:
-    """Return the transformers of a model, those of nested pipelines included, and its last step."""
+    """Return the transformers of a model, frozen or not, and its last step.
+
+    Those of nested pipelines are included.
+    """
     steps: list[Any] = []
-    while isinstance(model, Pipeline) and model.steps:
+    while isinstance(model, FrozenEstimator) or (isinstance(model, Pipeline) and model.steps):
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+            continue
         steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
         model = model.steps[-1][1]
     return steps, model
