@@ -34,7 +34,7 @@ EXTRAS = {
     "xgboost": "boosters",
     "catboost": "boosters",
 } | dict.fromkeys(
-    ("pandas", "pyarrow", "skrub", "matplotlib", "jinja2", "typer", "rich", "skops"), "all"
+    ("pandas", "pyarrow", "matplotlib", "jinja2", "typer", "rich", "skops"), "all"
 )
 """The optional packages, and the extras that install them."""
 

@@ -599,6 +599,24 @@ class Watch(TableOptions):
     trusted: Trusted = None
 
 
+Summary = Input("JSON of check or report")
+
+
+@command
+class Compare(Options):
+    """Compare two evaluations: two models, or one model on earlier and later rows.
+
+    OLD and NEW are what check or report print with --json.
+    """
+
+    old: Annotated[File, argument("OLD", "JSON of check or report."), Summary]
+    new: Annotated[File, argument("NEW", "JSON of check or report."), Summary]
+    level: Level = 0.95
+    fail_on: Annotated[
+        Names, comma_list("worse: exit with code 1 if a measure is worse beyond chance.")
+    ] = None
+
+
 @command
 class Show(Options):
     """Show the training, columns, classes and calibration of a model or calibrator."""
