@@ -333,18 +333,16 @@ def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     order: list[tuple[Term, Parts]] = []
     first: dict[Any, int] = {}
     same: dict[int, int] = {}
-    for term, parts in with_parts(terms):
+    for term, term_parts in with_parts(terms):
         # Of equal operations on equal parts, the first stands for all.
         key: Any = id(term)
         if isinstance(term, Computed):
-            key = (
-                term.operation,
-                *(p if type(p) is float else same.get(id(p), id(p)) for p in parts),
-            )
+            numbers = (p if type(p) is float else same.get(id(p), id(p)) for p in term_parts)
+            key = term.operation, *numbers
         same[id(term)] = first.setdefault(key, id(term))
         if same[id(term)] == id(term):
-            order.append((term, parts))
-    uses = Counter(same.get(id(part)) for _, parts in order for part in parts)
+            order.append((term, term_parts))
+    uses = Counter(same.get(id(part)) for _, term_parts in order for part in term_parts)
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
     for term, term_parts in order:
@@ -364,10 +362,10 @@ def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
             code = language.of_class(parts[0], term.j)
         else:
             assert isinstance(term, Column)
-            key = id(term.tables), same[id(term.at)]
-            if key not in tables:
-                tables[key] = language.look_up(term.tables, parts[0])
-            code = tables[key][term.name]
+            table = id(term.tables), same[id(term.at)]
+            if table not in tables:
+                tables[table] = language.look_up(term.tables, parts[0])
+            code = tables[table][term.name]
         codes[id(term)] = code
     return [codes[same[id(term)]] for term in terms]
 
