@@ -237,8 +237,8 @@ def write_page(
 ) -> None:
     """Write the page; print the notes, the verdict and the commands to type next.
 
-    ``commands`` are what each is for, and its words; ``columns`` are those of the probabilities of each class, by method and label;
-    ``differences`` are columns that differ from training.
+    ``commands`` are what each is for, and its words; ``columns`` are those of the probabilities of
+    each class, by method and label; ``differences`` are columns that differ from training.
     """
     for note in evaluation.findings.notes:
         say(f"Note: {note}")

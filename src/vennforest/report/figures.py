@@ -133,11 +133,12 @@ def pictures(
 
 def pictures_over_time(findings: Findings) -> dict[str, Picture]:
     """Return the picture of each column of dates that divides the rows, by its position."""
-    result, subgroups = {}, findings.subgroups
+    result: dict[str, Picture] = {}
     ylabel = "Share predicted right" if findings.positive is None else f"Share of {findings.event}"
-    columns = [] if subgroups is None else subgroups.index.unique("column")
-    for number, column in enumerate(columns):
-        parts: Any = subgroups.xs(column)  # type: ignore[union-attr]
+    if findings.subgroups is None:
+        return result
+    for number, column in enumerate(findings.subgroups.index.unique("column")):
+        parts: Any = findings.subgroups.xs(column)
         if period := parts["period"].iloc[0]:
             dated = parts[parts.index != "missing"]
             alt = f"Observed and expected by {period}"

@@ -122,9 +122,7 @@ RULES = (
     Rule(
         "calibrate",
         "recalibrate",
-        lambda f: (
-            f.origin.is_trained_here and f.has_raw and f.measures[RAW].exceeds(f.tolerance)
-        ),
+        lambda f: f.origin.is_trained_here and f.has_raw and f.measures[RAW].exceeds(f.tolerance),
     ),
     Rule("use", "use", lambda f: True),
 )
@@ -144,7 +142,7 @@ def judge(f: Findings) -> Verdict:
         f.method,
         dict(_pairs(say("reasons", f))),
         _pairs(say("figures", f)),
-        *say("finding", f),
+        say("finding", f)[0],
         failures_of(f),
         f.suspect(rule.name) if rule.name in ("leak", "id") else "",
         on_folds=rule.name == "folds",
