@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss
 
-from vennforest import MatrixScaling, PooledCalibration, VennAbers
+from vennforest import PooledCalibration, VectorScaling, VennAbers
 
 
 class Entrant:
@@ -50,7 +50,7 @@ class Entrant:
 CUSTOM_CALIBRATORS = {
     "vennforest-pool": lambda: Entrant(PooledCalibration(on="probability")),
     "vennforest-Venn-Abers": lambda: Entrant(VennAbers("log", on="probability")),
-    "vennforest-matrix": lambda: Entrant(MatrixScaling(on="probability")),
+    "vennforest-vector": lambda: Entrant(VectorScaling(on="probability")),
 }
 
 

@@ -30,11 +30,11 @@ from vennforest import (
     BostromScaling,
     CalibratedClassifier,
     IsotonicCalibration,
-    MatrixScaling,
     PlattScaling,
     PooledCalibration,
     SplineCalibration,
     TemperatureScaling,
+    VectorScaling,
     VennAbers,
 )
 
@@ -47,7 +47,7 @@ CALIBRATORS = {
     "temperature": TemperatureScaling(),
     "Boström": BostromScaling(),
     "spline": SplineCalibration(),
-    "matrix": MatrixScaling(),
+    "vector": VectorScaling(),
     "Venn–Abers, log": VennAbers("log"),
     "Venn–Abers, midpoint": VennAbers("midpoint"),
     "pooled": PooledCalibration(),

@@ -31,7 +31,7 @@ SOURCES = {
 METHODS = {
     "venn-abers": {}, "venn-abers, log": {"merge": "log"}, "venn-abers, brier": {"merge": "brier"},
     "venn-abers, midpoint": {"merge": "midpoint"}, "venn": {}, "platt": {}, "isotonic": {},
-    "bostrom": {}, "beta": {}, "temperature": {}, "matrix": {}, "spline": {},
+    "bostrom": {}, "beta": {}, "temperature": {}, "vector": {}, "spline": {},
 }  # fmt: skip
 N_ROWS, N_NEW, SHARE, OTHER_SHARE = 3_000, 4_000, 0.02, 0.1
 

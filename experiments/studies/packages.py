@@ -279,9 +279,9 @@ WAYS = {
         on_all_rows(lambda forest: CalibratedClassifier(forest, random_state=0)),
     ),
     "vennforest, default forest": (None, on_all_rows(default_forest)),
-    "vennforest, matrix": (
+    "vennforest, vector": (
         None,
-        on_all_rows(lambda forest: CalibratedClassifier(forest, method="matrix", random_state=0)),
+        on_all_rows(lambda forest: CalibratedClassifier(forest, method="vector", random_state=0)),
     ),
     "vennforest, held out": (None, on_held_out_rows(default_on_held_out_rows)),
     "the forest itself": (None, on_all_rows(lambda forest: forest)),

@@ -11,7 +11,7 @@ from vennforest._validation import InputError
 from vennforest.calibrators import make_calibrator
 from vennforest.export import from_json, to_json
 
-METHODS = ["venn-abers", "platt", "beta", "matrix"]
+METHODS = ["venn-abers", "platt", "beta", "vector"]
 
 
 def credit(n=600, seed=8):

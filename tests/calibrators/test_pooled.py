@@ -110,7 +110,7 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
         y = np.array([rng.choice(3, p=row) for row in s])
         new = s
     model = PooledCalibration().fit(s, y)
-    assert list(model.weights_) == (["matrix", "platt", "spline"] if k == 2 else ["shared", "full"])
+    assert list(model.weights_) == (["vector", "platt", "spline"] if k == 2 else ["shared", "full"])
     assert_allclose(sum(model.weights_.values()), 1)
     again = pool.make_members(ScoreCounts.from_scores(s, y))
     expected = sum(w * again[n].fit(s, y).predict_proba(new) for n, w in model.weights_.items())
@@ -231,6 +231,6 @@ def test_the_shrinkage_is_that_of_the_best_map():
             p = SoftmaxMap(shrinkage=c).fit(s, y).predict_proba(s)
             losses[c] = -np.log(p[np.arange(4_000), y.astype(int)]).sum()
         members = PooledCalibration().fit(s, y).members_
-        assert members["matrix"].shrinkage_ == min(losses, key=losses.get)
-        assert members["spline"].shrinkage_ == members["matrix"].shrinkage_
-        assert (members["matrix"].shrinkage_ > 0.01) == is_larger
+        assert members["vector"].shrinkage_ == min(losses, key=losses.get)
+        assert members["spline"].shrinkage == members["vector"].shrinkage_
+        assert (members["vector"].shrinkage_ > 0.01) == is_larger

@@ -11,7 +11,7 @@ from scipy.special import expit, logit, softmax
 from oracles import formulas as oracle
 from vennforest import VennAbers
 from vennforest._messages import CalibrationWarning
-from vennforest.calibrators import MatrixScaling, PooledCalibration, TemperatureScaling
+from vennforest.calibrators import PooledCalibration, TemperatureScaling, VectorScaling
 from vennforest.calibrators import softmax as maps_of_softmax
 from vennforest.calibrators.softmax import fit_temperature, root_of_increasing
 
@@ -159,7 +159,7 @@ def test_masked_logits_are_probabilities_of_zero_at_every_temperature(scale):
     logits[1::3, 2] = -np.inf
     codes[codes == 2] = 0
     logits, codes = scale * np.vstack([logits, [0, 1, 2, 3]]), [*codes, 2]
-    for calibrator in (TemperatureScaling(), MatrixScaling(), PooledCalibration(), VennAbers()):
+    for calibrator in (TemperatureScaling(), VectorScaling(), PooledCalibration(), VennAbers()):
         model = calibrator.fit(logits, codes)
         assert model.on_ == "logit"
         p = model.predict_proba(logits)

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from vennforest import CalibratedClassifier, audit, estimate_performance, load, save
-from vennforest.calibrators import MatrixScaling
+from vennforest.calibrators import VectorScaling
 from vennforest.calibrators.blend import fit_blend
 from vennforest.classifier import fitting
 
@@ -102,7 +102,7 @@ def test_scores_are_those_of_models_that_did_not_see_the_row(k, ensemble):
 
 def blend_by_hand(scores, codes, new):
     """Return the probabilities of new scores, a list of those by each fold for each model."""
-    maps = [MatrixScaling().fit(s, codes) for s in scores]
+    maps = [VectorScaling().fit(s, codes) for s in scores]
     logs = [np.log(m.predict_proba(s)) for m, s in zip(maps, scores, strict=True)]
     weights, b = fit_blend(np.array(logs), codes)
     z = b

@@ -22,7 +22,7 @@ SETTINGS = {
     "bagging": {"estimator": BaggingClassifier(n_estimators=10, random_state=0)},
     "folds": {"estimator": DecisionTreeClassifier(min_samples_leaf=9, random_state=0)},
     "groups": {"estimator": FOREST, "by": 3, "method": "venn"},
-    "matrix": {"estimator": FOREST, "method": "matrix", "calibrate_on": "holdout"},
+    "vector": {"estimator": FOREST, "method": "vector", "calibrate_on": "holdout"},
 }
 
 

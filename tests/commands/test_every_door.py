@@ -123,7 +123,7 @@ OF_MODELS = {
         "blend",
     ],
     "--method": [
-        "none", "platt", "isotonic", "beta", "temperature", "bostrom", "matrix", "spline", "venn",
+        "none", "platt", "isotonic", "beta", "temperature", "bostrom", "vector", "spline", "venn",
         "venn-abers", "venn-abers",
     ],
     "--calibrate-on": ["auto", "auto", "oob", "holdout", "cv"],

@@ -10,7 +10,7 @@ from vennforest import PooledCalibration
 
 h5py = pytest.importorskip("h5py")
 TOOLS = Path(__file__).parents[2] / "tools"
-NAMES = ["Base-model", "vennforest-pool", "vennforest-Venn-Abers", "vennforest-matrix"]
+NAMES = ["Base-model", "vennforest-pool", "vennforest-Venn-Abers", "vennforest-vector"]
 
 
 def drawn(rng, n, k):

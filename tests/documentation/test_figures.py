@@ -48,7 +48,7 @@ def map_loss(model, classes, method, collection="first"):
 
 
 def map_table(collection):
-    methods = ("uncalibrated", "Platt", "isotonic", "temperature", "matrix", "default")
+    methods = ("uncalibrated", "Platt", "isotonic", "temperature", "vector", "default")
     for model in ("forest", "logistic", "boosting", "network"):
         for classes in ("two", "more"):
             n = select("maps", "data_sets", model=model, collection=collection, classes=classes)[0]
@@ -72,7 +72,7 @@ def package_sum(method):
 PACKAGES = {
     "vennforest, default": "vennforest, default",
     "vennforest, default forest": "vennforest, default with its own forest",
-    "vennforest, matrix": 'vennforest, `method="matrix"`',
+    "vennforest, vector": 'vennforest, `method="vector"`',
     "venn-abers, out of bag by hand": "venn-abers, given out-of-bag scores",
     "scikit-learn, temperature, 5 folds": "scikit-learn, temperature, 5 folds",
     "scikit-learn, sigmoid, 5 folds": "scikit-learn, sigmoid, 5 folds",

@@ -35,12 +35,12 @@ def fit(model, parts, features=FEATURES, target="y"):
     return fit_partitions(model, engine_of(parts), features, target)
 
 
-@pytest.mark.parametrize("method", ["venn-abers", "venn", "isotonic", "matrix"])
+@pytest.mark.parametrize("method", ["venn-abers", "venn", "isotonic", "vector"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_counts_add_up_to_the_fit_to_all_rows(method, k):
     frame = draw_scores(k=k).sort_values("y")  # a class is in one partition, and one is empty
     calibrator = calibrate(cut(frame, 1, 500, 0), score_names(k), method)
-    check_calibrator(calibrator, frame, method, k, tolerance=1e-6 if method == "matrix" else 1e-9)
+    check_calibrator(calibrator, frame, method, k, tolerance=1e-6 if method == "vector" else 1e-9)
 
 
 @pytest.mark.parametrize("weight", ["w", "half"])

@@ -8,9 +8,9 @@ from sklearn.ensemble import RandomForestClassifier
 from support.systems import SYSTEMS
 from vennforest import (
     CalibratedClassifier,
-    MatrixScaling,
     PooledCalibration,
     TemperatureScaling,
+    VectorScaling,
     Venn,
     VennAbers,
 )
@@ -163,7 +163,7 @@ def test_single_rows_have_the_numbers_of_many(cases):
         )
 
 
-@pytest.mark.parametrize("model", [PooledCalibration(), MatrixScaling(), VennAbers("log")], ids=str)
+@pytest.mark.parametrize("model", [PooledCalibration(), VectorScaling(), VennAbers("log")], ids=str)
 def test_graphs_and_documents_of_many_classes_are_small(model):
     """Operations are of all classes together; a row alone has the bits of a row among others."""
     rng = np.random.default_rng(20261127)

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from support.exported import draw, of_logits, of_probabilities
-from vennforest import MatrixScaling, PlattScaling, PooledCalibration, VennAbers
+from vennforest import PlattScaling, PooledCalibration, VectorScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, Venn
 from vennforest.export import from_json, to_json
@@ -79,7 +79,7 @@ def test_matrices_that_are_diagonal_are_written_as_diagonals():
 @pytest.mark.parametrize("off", [-0.0, 1e-300])
 def test_a_matrix_that_is_nearly_diagonal_keeps_every_bit(off):
     rng = np.random.default_rng(65)
-    model = MatrixScaling().fit(rng.dirichlet([1, 1, 1], 50), np.arange(50) % 3)
+    model = VectorScaling().fit(rng.dirichlet([1, 1, 1], 50), np.arange(50) % 3)
     model.coef_[0, 2] = off
     coef = from_json(to_json(model)).coef_
     assert coef.tobytes() == model.coef_.tobytes()
@@ -178,7 +178,7 @@ def test_what_is_no_calibrator_is_refused(text, message):
 def test_a_matrix_of_a_small_document_is_not_expanded_beyond_its_classes():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 90)
-    document = json.loads(to_json(MatrixScaling().fit(p, p.argmax(axis=1))))
+    document = json.loads(to_json(VectorScaling().fit(p, p.argmax(axis=1))))
 
     def arrays(part):
         if isinstance(part, dict) and "dtype" in part:

@@ -324,3 +324,13 @@ def test_rows_lost_before_the_horizon_weigh_in_those_who_were_followed():
 def test_a_share_of_no_row_has_no_interval():
     table = threshold_table([0, 1, 1], [0.1, 0.2, 0.3], [0.9], level=0.95)
     assert np.isnan(table.intervals["positive_value"]).all() and table.flagged[0] == 0
+
+
+def test_survey_weights_of_any_sum_are_no_counts_and_no_warning():
+    rng = np.random.default_rng(21)
+    p = rng.random(300)
+    y, weight = rng.random(300) < p, rng.uniform(0.5, 2, 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        intervals = [Estimates(y, p, sample_weight=weight * of).log_loss() for of in (1, 600)]
+    assert intervals[0].low == pytest.approx(intervals[1].low)

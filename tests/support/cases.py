@@ -7,17 +7,17 @@ from vennforest.calibrators import (
     BetaCalibration,
     BostromScaling,
     IsotonicCalibration,
-    MatrixScaling,
     PlattScaling,
     PooledCalibration,
     SplineCalibration,
     TemperatureScaling,
+    VectorScaling,
 )
 
 MAPS = [
     PlattScaling(), PlattScaling(targets="hard", on="score"), IsotonicCalibration(),
     BostromScaling(), BetaCalibration(), BetaCalibration(targets="hard"), TemperatureScaling(),
-    MatrixScaling(), SplineCalibration(), PooledCalibration(),
+    VectorScaling(), SplineCalibration(), PooledCalibration(),
 ]  # fmt: skip
 CALIBRATORS = [*MAPS, VennAbers(), VennAbers("log"), Venn(), Venn("bins")]
 COMMON_METHODS = [

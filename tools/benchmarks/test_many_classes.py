@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from vennforest import MatrixScaling, PooledCalibration, TemperatureScaling
+from vennforest import PooledCalibration, TemperatureScaling, VectorScaling
 
 ROWS = {10: 10_000, 100: 10_000, 1_000: 5_000}
 N_TEST = 5_000
@@ -80,14 +80,14 @@ PEERS = {
 }
 OURS = {
     "temperature": TemperatureScaling,
-    "matrix": MatrixScaling,
+    "vector": VectorScaling,
     "pool": PooledCalibration,
 }
 PAIRS = [
     ("temperature", "scipy, temperature"),
     ("temperature", "scikit-learn, temperature"),
     ("temperature", "probmetrics, temperature"),
-    ("matrix", "probmetrics, svs"),
+    ("vector", "probmetrics, svs"),
     ("pool", "probmetrics, sms"),
 ]
 

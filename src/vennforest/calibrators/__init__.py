@@ -9,7 +9,7 @@ from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.pool import PooledCalibration
 from vennforest.calibrators.sigmoid import BetaCalibration, PlattScaling
-from vennforest.calibrators.softmax import MatrixScaling, TemperatureScaling
+from vennforest.calibrators.softmax import TemperatureScaling, VectorScaling
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
@@ -21,12 +21,12 @@ __all__ = [
     "BoundedCalibrator",
     "Calibrator",
     "IsotonicCalibration",
-    "MatrixScaling",
     "PlattScaling",
     "PooledCalibration",
     "SplineCalibration",
     "TemperatureScaling",
     "Uncalibrated",
+    "VectorScaling",
     "Venn",
     "VennAbers",
     "make_calibrator",
@@ -39,7 +39,7 @@ METHODS: dict[str, type[Calibrator]] = {
     "beta": BetaCalibration,
     "temperature": TemperatureScaling,
     "bostrom": BostromScaling,
-    "matrix": MatrixScaling,
+    "vector": VectorScaling,
     "spline": SplineCalibration,
     "venn": Venn,
     "venn-abers": VennAbers,

@@ -1,4 +1,4 @@
-"""Temperature scaling and matrix scaling: softmax maps of logits, fitted by maximum likelihood."""
+"""Temperature scaling and vector scaling: softmax maps of logits, fitted by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def shrunk(p: AnyTerm, c: float, share: Value, k: int) -> AnyTerm:
 
 
 class SoftmaxMap(ProbabilityCalibrator):
-    """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `MatrixScaling`.
+    """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `VectorScaling`.
 
     Parameters
     ----------
@@ -284,16 +284,13 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.ridge = ridge
         self.shrinkage = shrinkage
 
-    def _fit_from(self, start: SoftmaxMap | None, counts: ScoreCounts) -> Self:
-        """Fit as `_fit_checked`, but begin the search at the parameters of ``start``, if given.
-
-        ``start`` is a fitted map without full slopes, from which the search is shorter.
-        """
-        if start is None:
-            return self._fit_checked(counts)
-        self._start = np.vstack([np.diag(start.coef_), start.intercept_])
+    def _fit_from(self, start: Calibrator | None, counts: ScoreCounts) -> Self:
+        """Fit as `_fit_checked`; of many classes the search begins at the map ``start``."""
+        if isinstance(start, SoftmaxMap) and len(counts.classes) >= MANY_CLASSES:
+            # A search from the beginning takes twice as long.
+            self._start = np.vstack([np.diag(start.coef_), start.intercept_])
         self._fit_checked(counts)
-        del self._start
+        self._start = None
         return self
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
@@ -303,13 +300,22 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shares_ = smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
-            logs = np.log(np.column_stack(self._shrunk_of_two(counts.scores)))
-            fit = fit_two_classes(logs, counts.weights, self.ridge)
+            fit = fit_two_classes(self._logs(counts.scores), counts.weights, self.ridge)
         else:
-            logs = np.log(self._shrunk(counts.scores))
+            logs = self._logs(counts.scores)
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge, self._start)
         # In rows, as files have it: products of other layouts differ in the last place.
         self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
+
+    def _logs(self, p: FloatArray) -> FloatArray:
+        """Return log(k s), (n, k), of shrunk probabilities (n,) or (n, k)."""
+        return np.log(np.column_stack(self._shrunk_of_two(p)) if p.ndim == 1 else self._shrunk(p))
+
+    def _log_loss(self, counts: ScoreCounts) -> float:
+        """Return the log loss, summed over examples, of scores that are probabilities."""
+        logits = self._logs(counts.scores) @ self.coef_.T + self.intercept_
+        log_sums = np.logaddexp.reduce(logits, axis=1)
+        return float(counts.weights.sum(axis=1) @ log_sums - (counts.weights * logits).sum())
 
     def _shrunk(self, p: AnyTerm) -> AnyTerm:
         return shrunk(p, self.shrinkage_, self.shares_, len(self.shares_))
@@ -332,13 +338,14 @@ class SoftmaxMap(ProbabilityCalibrator):
         return softmax(z + b)
 
 
-class MatrixScaling(SoftmaxMap):
-    """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
+class VectorScaling(SoftmaxMap):
+    """Vector scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
 
     Minimises the log loss of the calibration set plus a penalty that shrinks the map towards
-    leaving the scores alone. With probabilities as scores this is a form of Dirichlet calibration
-    (Kull et al. 2019, eq. 4); with logits, which temperature scaling turns into probabilities
-    first, of vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
+    leaving the scores alone (Guo, Pleiss, Sun & Weinberger 2017, section 4.2). Temperature scaling
+    turns logits into probabilities first. With a full W it would be matrix scaling of logits, or
+    Dirichlet calibration of probabilities (Kull et al. 2019, eq. 4), with k**2 slopes, which need
+    many examples: `PooledCalibration` fits such maps too, with heavier penalties.
 
     Attributes
     ----------
@@ -357,12 +364,12 @@ class MatrixScaling(SoftmaxMap):
     Examples
     --------
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
-    >>> model = MatrixScaling().fit(scores, ["a", "b", "c", "b"])
+    >>> model = VectorScaling().fit(scores, ["a", "b", "c", "b"])
     >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
     array([[0.29, 0.6 , 0.11]])
     """
 
-    title = "Matrix scaling"
+    title = "Vector scaling"
     structure: Structure = "diagonal"
     ridge = 1.0
     shrinkage = 0.01
@@ -479,7 +486,7 @@ def fit_multinomial(
     ridge: float,
     start: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the W (k, k) and b (k,) of `MatrixScaling`, for logarithms (n, k).
+    """Return the W (k, k) and b (k,) of `VectorScaling`, for logarithms (n, k).
 
     The search for the slopes of W's diagonal and for b begins at ``start`` (2, k).
     """
@@ -525,7 +532,7 @@ def fit_multinomial(
 def fit_two_classes(
     logs: FloatArray, weights: FloatArray, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the diagonal W (2, 2) and b (2,) of `MatrixScaling`, for logarithms (n, 2)."""
+    """Return the diagonal W (2, 2) and b (2,) of `VectorScaling`, for logarithms (n, 2)."""
     # The difference of the two logits has slopes of the two logarithms, not below zero, and one
     # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
     features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])

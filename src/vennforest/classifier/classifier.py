@@ -85,7 +85,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         is ``"drop"`` is left out.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
-        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"none"``, or an instance from
+        ``"temperature"``, ``"vector"``, ``"spline"``, ``"none"``, or an instance from
         ``vennforest.calibrators``, such as ``PooledCalibration()``.
     calibrate_on : str or source, default="auto"
         The source of calibration scores.

@@ -35,7 +35,7 @@ else:
 
 # Names for the help, which does not import what they name: that takes seconds.
 METHOD_CHOICES = (
-    "none", "platt", "isotonic", "beta", "temperature", "bostrom", "matrix", "spline", "venn",
+    "none", "platt", "isotonic", "beta", "temperature", "bostrom", "vector", "spline", "venn",
     "venn-abers",
 )  # fmt: skip
 SOURCES = ("oob", "holdout", "cv", "training")
@@ -597,6 +597,24 @@ class Watch(TableOptions):
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
     fail_on: Annotated[Names, comma_list("Exit with code 1 by any of: alarm, columns.")] = None
     trusted: Trusted = None
+
+
+Summary = Input("JSON of check or report")
+
+
+@command
+class Compare(Options):
+    """Compare two evaluations: two models, or one model on earlier and later rows.
+
+    OLD and NEW are what check or report print with --json.
+    """
+
+    old: Annotated[File, argument("OLD", "JSON of check or report."), Summary]
+    new: Annotated[File, argument("NEW", "JSON of check or report."), Summary]
+    level: Level = 0.95
+    fail_on: Annotated[
+        Names, comma_list("worse: exit with code 1 if a measure is worse beyond chance.")
+    ] = None
 
 
 @command

@@ -97,7 +97,7 @@ class ClassEstimates:
         self.p = self._columns(p)
         if self.p.shape[1] < k:  # the column of one of several classes
             self.codes, self.positive = (self.codes == self.positive).astype(np.intp), 1
-        weight = check_weights(sample_weight, n)
+        weight = check_weights(sample_weight, n, warns=False)
         self.weight = np.ones(n) if weight is None else weight
         if follow_up is not None:
             self.codes, known = self._matured(*follow_up)

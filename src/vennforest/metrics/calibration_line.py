@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import bdtr, bdtrc, expit
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.logistic import fit_offset_regression, is_separated
 from vennforest.metrics.variance import (
@@ -56,7 +56,8 @@ def line_of(event: EventEstimates, level: float) -> CalibrationLine:
     """Return the calibration line of validated estimates; see `Estimates.line`."""
     ratio = observed_expected(event, level)
     # Which rows are left out depends on p alone, so it does not bias the regression on p.
-    inside = event.uncertain()
+    is_inside = (event.p > 0) & (event.p < 1)
+    inside = event.take(is_inside)
     certain = len(event.p) - len(inside.p)
     if not len(inside.p):
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
@@ -64,7 +65,20 @@ def line_of(event: EventEstimates, level: float) -> CalibrationLine:
     constant = np.ones((len(odds), 1))
     intercept = _last_coefficient(constant, odds, inside, level, 0.0)
     slope = _last_coefficient(np.column_stack([constant, odds]), 0 * odds, inside, level, 1.0)
+    unit = np.flatnonzero(is_inside)
+    unit = unit if event.groups is None else np.unique(event.groups[unit])
+    for_all = np.zeros(len(event.p) if event.groups is None else event.groups.max() + 1)
+    intercept, slope = (_with_zeros(estimate, unit, for_all) for estimate in (intercept, slope))
     return CalibrationLine(ratio, intercept, slope, certain)
+
+
+def _with_zeros(estimate: IntervalEstimate, unit: IntArray, zeros: FloatArray) -> IntervalEstimate:
+    """Return a coefficient with contributions of 0 of the units without a row inside."""
+    if estimate.contributions is None:
+        return estimate
+    contributions = zeros.copy()
+    contributions[unit] = estimate.contributions
+    return replace(estimate, contributions=contributions)
 
 
 def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
@@ -105,12 +119,11 @@ def _last_coefficient(
     fit = fit_offset_regression(offsets, X[:, None, :], outcome.astype(np.intp), weight)
     if not fit.converged:
         return UNDEFINED
+    q = expit(offset + X @ fit.theta)
+    covariance, of_units = coefficient_covariance(X, outcome - q, q * (1 - q), groups, weight)
     value, units = float(fit.theta[-1] / scale[-1]), np.inf
-    if groups is None and (weight == 1).all():
-        covariance = np.linalg.pinv(fit.hessian, hermitian=True)
-    else:
-        q = expit(offset + X @ fit.theta)
-        covariance = coefficient_covariance(X, weight * (outcome - q), weight * q * (1 - q), groups)
-        units = effective_rows(weight) if groups is None else groups.max() + 1
+    if groups is not None or (weight != 1).any():
+        units = float(len(of_units)) if groups is not None else effective_rows(weight)
     error = float(np.sqrt(covariance[-1, -1]) / scale[-1])
-    return student_interval(value, value, error, units, level, null=null)
+    estimate = student_interval(value, value, error, units, level, null=null)
+    return replace(estimate, contributions=of_units[:, -1] / scale[-1])

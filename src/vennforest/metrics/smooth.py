@@ -161,11 +161,9 @@ def distances_of(
 def _covariance(fit: LogisticFit, knots: FloatArray, event: EventEstimates) -> FloatArray:
     """Return the covariance of the coefficients of a curve, as that of a calibration line."""
     outcome, p, weight, groups = event
-    if groups is None and (weight == 1).all():
-        return np.asarray(np.linalg.pinv(fit.hessian, hermitian=True), np.float64)
     X = spline_features(logit(p), knots)
     q = expit(X @ fit.theta)
-    return coefficient_covariance(X, weight * (outcome - q), weight * q * (1 - q), groups)
+    return coefficient_covariance(X, outcome - q, q * (1 - q), groups, weight)[0]
 
 
 def _summaries(distance: FloatArray, weight: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ number of rows, (Σ w)² / Σ w². Contributions of dependent rows are summed wi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from vennforest._validation import FloatArray, IntArray
 
 Scale = Literal["identity", "log", "log-odds"]
 
-_SCALES: dict[str, Any] = {
+SCALES: dict[str, Any] = {
     "identity": (lambda x: x, lambda x: x, lambda x: 1.0),
     "log": (np.log, np.exp, lambda x: 1 / x),
     "log-odds": (logit, expit, lambda x: 1 / (x * (1 - x))),
@@ -27,6 +27,9 @@ _SCALES: dict[str, Any] = {
 """Scales, their inverses and their derivatives."""
 
 NAN = float("nan")
+
+MIN_INFORMATION = 1e-12
+"""Information below which a regression, of probabilities of almost 0 and 1, has no variance."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class IntervalEstimate:
         losses, the log-odds for areas, else that of the value.
     pvalue : float
         Two-sided p-value of the value that means no error or no difference, NaN without one.
+    contributions : ndarray of shape (m,), or None
+        Contributions of m independent units, rows or groups, to the error of the value.
     """
 
     value: float
@@ -49,6 +54,7 @@ class IntervalEstimate:
     high: float = NAN
     standard_error: float = NAN
     pvalue: float = NAN
+    contributions: FloatArray | None = field(default=None, repr=False, compare=False)
 
 
 def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
@@ -57,7 +63,7 @@ def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
     return np.column_stack(columns)
 
 
-def variance_of_sum(contributions: FloatArray, groups: IntArray | None) -> float:
+def variance_of_sum(contributions: FloatArray, groups: IntArray | None = None) -> float:
     """Return the variance of the sum of contributions (n,) whose expectations sum to 0."""
     sums = contributions if groups is None else np.bincount(groups, weights=contributions)
     return float(sums @ sums) * len(sums) / max(1, len(sums) - 1)
@@ -93,15 +99,19 @@ def interval(
 
     The interval is symmetric on the scale. There is none without units or variance.
     """
-    error = variance_of_sum(contributions, groups) ** 0.5
-    forward, back, derivative = _SCALES[scale]
+    if groups is not None:
+        contributions = sum_by_group(contributions[:, None], groups)[:, 0]
+    error = variance_of_sum(contributions) ** 0.5
+    forward, back, derivative = SCALES[scale]
     if error <= 1e-13 * max(1.0, abs(value)) and value == null:  # of equal predictions
-        return IntervalEstimate(value, value, value, 0.0, 1.0)
-    if units < 1 or not error > 1e-9 * abs(value) or not math.isfinite(error):
-        return IntervalEstimate(value)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        error, middle = error * float(derivative(value)), float(forward(value))
-    return student_interval(value, middle, error, units, level, back, forward, null)
+        estimate = IntervalEstimate(value, value, value, 0.0, 1.0)
+    elif units < 1 or not error > 1e-9 * abs(value) or not math.isfinite(error):
+        estimate = IntervalEstimate(value)
+    else:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            error, middle = error * float(derivative(value)), float(forward(value))
+        estimate = student_interval(value, middle, error, units, level, back, forward, null)
+    return replace(estimate, contributions=contributions)
 
 
 def student_interval(
@@ -164,7 +174,14 @@ def ratio_estimate(
 
 def one_minus(estimate: IntervalEstimate) -> IntervalEstimate:
     """Return the interval of 1 - value."""
-    return replace(estimate, value=1 - estimate.value, low=1 - estimate.high, high=1 - estimate.low)
+    of_units = estimate.contributions
+    return replace(
+        estimate,
+        value=1 - estimate.value,
+        low=1 - estimate.high,
+        high=1 - estimate.low,
+        contributions=None if of_units is None else -of_units,
+    )
 
 
 def coefficient_covariance(
@@ -172,25 +189,34 @@ def coefficient_covariance(
     residual: FloatArray,
     information: FloatArray,
     groups: IntArray | None,
-) -> FloatArray:
-    """Return the covariance (d, d) of the coefficients of a regression without a unit (CR3).
+    weight: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the covariance (d, d) of the coefficients of a regression, and contributions (m, d).
 
-    The units are rows of a design X (n, d), or groups of them. Coefficients move by one Newton step
-    if a unit is left out, by its weighted ``residual`` (n,) and ``information`` (n,); the
-    covariance is the jackknife's. NaN if a unit determines a coefficient.
+    The units are the m rows of a design X (n, d) with their ``residual`` (n,) and ``information``
+    (n,), both without their ``weight`` (n,), or groups of them. The covariance of independent rows
+    is the inverse information. With weights or groups it is the jackknife's (CR3): coefficients
+    move by one Newton step if a unit is left out. NaN if a unit determines a coefficient.
     """
     n, d = X.shape
-    scores = X * residual[:, None]
-    products = (X[:, :, None] * X[:, None, :]).reshape(n, d * d) * information[:, None]
-    total = products.sum(axis=0).reshape(d, d)
+    scores = X * (weight * residual)[:, None]
+    total = (X * (weight * information)[:, None]).T @ X
+    if not np.trace(total) > MIN_INFORMATION:
+        return np.full((d, d), np.nan), scores
+    if groups is None and (weight == 1).all():
+        covariance = np.asarray(np.linalg.pinv(total, hermitian=True), np.float64)
+        return covariance, np.asarray(scores @ covariance, np.float64)
+    products = (X[:, :, None] * X[:, None, :]).reshape(n, d * d)
+    products *= (weight * information)[:, None]
     if groups is not None:
         scores, products = sum_by_group(scores, groups), sum_by_group(products, groups)
-    try:
-        steps = np.linalg.solve(total - products.reshape(-1, d, d), scores[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:
-        return np.full((d, d), np.nan)
     m = len(scores)
-    return np.asarray(steps.T @ steps * (m - 1) / m) if m > 1 else np.full((d, d), np.nan)
+    try:
+        left = total - products.reshape(-1, d, d)
+        steps = np.asarray(np.linalg.solve(left, scores[:, :, None])[:, :, 0], np.float64)
+    except np.linalg.LinAlgError:
+        steps = np.full((m, d), np.nan)
+    return np.asarray(steps.T @ steps * ((m - 1) / m if m > 1 else np.nan)), steps
 
 
 def share_interval(

@@ -59,6 +59,7 @@ from vennforest.report.sections import (
     searched_segments,
     tested_grades,
 )
+from vennforest.validation.comparison import comparable
 from vennforest.validation.grades import grade_names
 
 DEFAULT_TOLERANCE = 0.02
@@ -238,6 +239,8 @@ class Findings:
         take, and where the frequency falls as the score rises.
     sections : dict of str to Section
         What further questions found, by the names of ``SECTIONS``.
+    comparable : dict
+        Errors of the recommended method's measures, as `vennforest.validation.compare` needs them.
     settings, notes : dict, list of str
         Settings of the run, and sentences on what was left out or done differently.
     """
@@ -272,6 +275,7 @@ class Findings:
     rows_needed: Mapping[str, float]
     falls: FallingFrequency | None
     sections: Mapping[str, Section]
+    comparable: Mapping[str, Any]
     settings: Mapping[str, Any]
     notes: Sequence[str]
 
@@ -518,6 +522,7 @@ def find(
         rows_needed=rows_for_precision(event.p, area.value) if is_binary else {},
         falls=_falls(predictions, method),
         sections=_sections(predictions, method, origin, question),
+        comparable=comparable(judged.take(np.argsort(predictions.rows))),
         settings={"random_state": seed, **settings},
         notes=list(notes),
     )

@@ -289,7 +289,7 @@ class UpdateRows:
         scores = self.p[:, 1] if len(self.classes) == 2 else self.p
         labels = self.classes[self.codes]
         if choice == "map":
-            new_map = self.new_map if len(self.classes) == 2 else "matrix"
+            new_map = self.new_map if len(self.classes) == 2 else "vector"
             return make_calibrator(new_map).fit(scores, labels, classes=self.classes)
         counts = ScoreCounts.from_scores(scores, labels, classes=self.classes)
         if choice == "slope":

@@ -1,4 +1,4 @@
-"""Matrix scaling against its formula, derivatives included, and against unpenalised regressions."""
+"""Softmax maps against their formula and its derivatives, and unpenalised regressions."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from oracles import maps
-from vennforest.calibrators import MatrixScaling, PooledCalibration, TemperatureScaling
+from vennforest.calibrators import PooledCalibration, TemperatureScaling, VectorScaling
 from vennforest.calibrators.formula import FormulaSteps, Score
 from vennforest.calibrators.softmax import SoftmaxMap
 
@@ -76,7 +76,7 @@ def test_rows_together_are_what_the_formula_says_of_each(k, kind):
     scores = rng.dirichlet(np.full(k, 0.3), 120)
     codes = np.array([rng.choice(k, p=row) for row in scores])
     given = scores if kind == "probability" else np.log(scores + 1e-9) * 2 + 1
-    for model in (TemperatureScaling(), MatrixScaling(), SoftmaxMap("full"), PooledCalibration()):
+    for model in (TemperatureScaling(), VectorScaling(), SoftmaxMap("full"), PooledCalibration()):
         model.fit(given, codes, classes=range(k))
         p = model.predict_proba(given)
         expected = FormulaSteps(model._formula(Score()))(given)
