@@ -33,9 +33,7 @@ EXTRAS = {
     "lightgbm": "boosters",
     "xgboost": "boosters",
     "catboost": "boosters",
-} | dict.fromkeys(
-    ("pandas", "pyarrow", "matplotlib", "jinja2", "typer", "rich", "skops"), "all"
-)
+} | dict.fromkeys(("pandas", "pyarrow", "matplotlib", "jinja2", "typer", "rich", "skops"), "all")
 """The optional packages, and the extras that install them."""
 
 
@@ -49,10 +47,6 @@ ABBREVIATION.maxstring, ABBREVIATION.maxother = 80, 120
 
 class InputError(ValueError):
     """An argument or a file that cannot be used; the message is one sentence for the user."""
-
-
-class UnknownNameError(InputError):
-    """A table has no column, or a workbook no sheet, of a name."""
 
 
 class CalibrationWarning(UserWarning):
