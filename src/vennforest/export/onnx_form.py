@@ -292,7 +292,7 @@ def _combined(model: CalibratedClassifier, folds: Sequence[dict[str, Term]]) -> 
         complement = _mean([(1.0 - fold["p0"]).log() for fold in folds]).exp()
         p = up / (complement + up)
         outputs["p"] = p / p.sum() if len(model.classes_) > 2 else p
-    # The bounds of each fold are shifted, but the mean of the rest, as in `apply_prior`.
+    # The bounds of each fold are shifted, but the mean of the rest, as in `predict_scores`.
     outputs = {
         name: _mean([shifted(fold[name]) for fold in folds]) if name in ("p0", "p1") else shifted(p)
         for name, p in outputs.items()
