@@ -61,16 +61,15 @@ def run_watch(options: Watch) -> None:
             new = replace(new, y=y, times=times, ids=ids)
             findings = watch_rows(monitor, new, notes, header.get("series", ()))
         sentences, command = sentences_of(findings), typed_command()
-        page = render_findings(
-            findings, sentences, command, options.data.name, options.target or ""
-        )
+        inputs, names = inputs_of(options), (options.data.name, options.target or "")
+        page = render_findings(findings, sentences, command, *names, inputs)
         write_text(options.output, page)
         if options.keep is not None:
             write_model(monitor, options.keep, {**header, "series": for_json(findings.series)})
     for note in notes:
         say(f"Note: {note}")
     if options.as_json:
-        origin = {"version": __version__, "command": command, "inputs": inputs_of(options)}
+        origin = {"version": __version__, "command": command, "inputs": inputs}
         print_json({**origin, **findings.summary(sentences), "report": shown_path(options.output)})
     else:
         for sentence in sentences:
