@@ -204,8 +204,8 @@ APPLICATION_FAULTS = {
     "commands/test_report.py::an_underconfident_forest_is_advised_to_calibrate_on_folds": [
         (
             "commands/report.py",
-            "if verdict.on_folds else words",
-            "if not verdict.on_folds else words",
+            "if verdict.on_folds else []",
+            "if not verdict.on_folds else []",
         ),
     ],
     "commands/test_report.py::what_check_advises_reads_the_table_and_the_model_as_check_did": [
@@ -350,28 +350,21 @@ APPLICATION_FAULTS = {
         ),
         ("report/numbers.py", "math.ceil(n / step - 1e-9)", "math.floor(n / step - 1e-9)"),
     ],
-    "report/test_verdict.py::a_gain_lowers_a_loss": [
-        (
-            "report/words.py",
-            'return "higher" if gain < 0 else "lower"',
-            'return "lower" if gain < 0 else "higher"',
-        ),
-    ],
     "report/test_verdict.py::slope_and_observed_over_expected_are_each_tested_at_half_the": [
         (
-            "report/words.py",
+            "report/comparison.py",
             "ndtri(1 - CALIBRATION_TEST_LEVEL / 4)",
             "ndtri(1 - CALIBRATION_TEST_LEVEL * 4)",
         ),
     ],
     "report/test_verdict.py::the_finding_is_of_the_level_that_is_most_off": [
-        ("report/words.py", "int(gap.to_numpy().argmax())", "int(gap.to_numpy().argmin())"),
+        ("report/findings.py", "int(gap.to_numpy().argmax())", "int(gap.to_numpy().argmin())"),
     ],
     "report/test_verdict.py::the_reason_says_what_the_tests_say": [
         (
-            "report/words.py",
-            "'reject' if m.is_rejected else 'do not reject'",
-            "'do not reject' if m.is_rejected else 'reject'",
+            "report/templates/sentences.txt.j2",
+            '{{ "" if m.is_rejected else "do not " }}reject',
+            '{{ "do not " if m.is_rejected else "" }}reject',
         ),
     ],
     "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows": [
@@ -383,7 +376,7 @@ APPLICATION_FAULTS = {
     ],
     "commands/test_watch.py::chances_are_rounded_to_the_cautious_side": [
         (
-            "report/watched_page.py",
+            "report/numbers.py",
             "max(digit for digit in (1, 2, 5) if digit * power <= value)",
             "min(digit for digit in (1, 2, 5) if digit * power <= value)",
         ),
@@ -417,14 +410,9 @@ APPLICATION_FAULTS = {
     ],
     "report/test_methods_text.py::numbers_are_those_of_the_measures": [
         (
-            "report/methods_text.py",
-            'verb = "rejected" if c.best.is_rejected',
-            'verb = "rejected" if not c.best.is_rejected',
-        ),
-        (
-            "report/methods_text.py",
-            "np.abs(frame.index - share).argmin()",
-            "np.abs(frame.index - share).argmax()",
+            "report/templates/paper.md.j2",
+            '"rejected" if m.is_rejected',
+            '"rejected" if not m.is_rejected',
         ),
     ],
     "report/test_page.py::a_column_shows_what_its_title_says": [

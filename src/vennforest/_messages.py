@@ -33,9 +33,7 @@ EXTRAS = {
     "lightgbm": "boosters",
     "xgboost": "boosters",
     "catboost": "boosters",
-} | dict.fromkeys(
-    ("pandas", "pyarrow", "skrub", "matplotlib", "jinja2", "typer", "rich", "skops"), "all"
-)
+} | dict.fromkeys(("pandas", "pyarrow", "matplotlib", "jinja2", "typer", "rich", "skops"), "all")
 """The optional packages, and the extras that install them."""
 
 

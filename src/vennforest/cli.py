@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -36,8 +35,6 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
         0 after success, 1 by ``--fail-on``, 2 for a user's error, 3 for a defect, 130 if stopped.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # skrub makes a folder for data sets when it is imported, by default in the user's home.
-    os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
     os.environ["MPLBACKEND"] = "Agg"  # pictures are files; that of a notebook needs its packages
     printed: set[str] = set()
     with warnings.catch_warnings():

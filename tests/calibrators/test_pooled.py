@@ -232,5 +232,5 @@ def test_the_shrinkage_is_that_of_the_best_map():
             losses[c] = -np.log(p[np.arange(4_000), y.astype(int)]).sum()
         members = PooledCalibration().fit(s, y).members_
         assert members["vector"].shrinkage_ == min(losses, key=losses.get)
-        assert members["spline"].shrinkage_ == members["vector"].shrinkage_
+        assert members["spline"].shrinkage == members["vector"].shrinkage_
         assert (members["vector"].shrinkage_ > 0.01) == is_larger

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
 from oracles import maps
-from vennforest._validation import InputError
 from vennforest.calibrators import SplineCalibration
 from vennforest.calibrators.newton import _newton_step, fit_logistic, group_scores, least_squares
 from vennforest.calibrators.spline import (
@@ -25,12 +24,6 @@ def drawn(rng, n, shape):
     q = {"right": s, "wrong": 1 - s, "bent": s**3, "s": np.sin(s * np.pi / 2) ** 6}[shape]
     y = (rng.random(n) < 0.05 + 0.9 * q).astype(int)
     return s, y, rng.choice([0.5, 1.0, 3.0], n) if rng.random() < 0.5 else None
-
-
-@pytest.mark.parametrize("shrinkage", [-1, 0, 1, np.nan, "strong", {}])
-def test_a_shrinkage_outside_0_and_1_is_refused(shrinkage):
-    with pytest.raises(InputError, match="shrinkage must lie between 0 and 1"):
-        SplineCalibration(shrinkage=shrinkage).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
 
 
 def test_the_curve_is_the_integral_of_its_slope():

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 
 import numpy as np
 import pandas as pd
@@ -118,9 +117,3 @@ def test_being_stopped_leaves_nothing_half_written(
         "Stopped: files are whole or as they were; standard output may end early.\n",
     )
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_no_folder_of_data_sets_appears_in_the_home(monkeypatch):
-    monkeypatch.delenv("SKB_DATA_DIRECTORY", raising=False)
-    assert run("--version") == 0
-    assert os.environ["SKB_DATA_DIRECTORY"] == tempfile.gettempdir()

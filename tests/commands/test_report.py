@@ -247,7 +247,7 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
     origin = SimpleNamespace(target="y", suspects={"a": "leak"})
     findings = SimpleNamespace(origin=origin, target="y")
     evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections={})
-    (words,) = next_commands(evaluation, options)
+    ((_, words),) = next_commands(evaluation, options)
     assert action == "check" or words[-4:-2] == ["--drop", "day"]  # no feature of the report's
     for name, value in vars(options).items():
         kept = name not in ("data", "target") and (action == "check" or name != "time")
@@ -262,11 +262,20 @@ def test_the_command_of_a_better_blend_is_first(method):
     options = Report(data="t.csv", target="y", drop=["a"])
     verdict = SimpleNamespace(action="use", method=method, on_folds=False)
     sections = {"models": SimpleNamespace(numbers={"blend_gain": 0.1})}
-    findings = SimpleNamespace(target="y")
+    findings = SimpleNamespace(target="y", origin=SimpleNamespace(noun="forest"))
     evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections=sections)
-    blend, *others = next_commands(evaluation, options)
-    assert blend == ["fit", "t.csv", "-t", "y", "--drop", "a", "--estimator", "blend"]
-    assert [command[-1] for command in others] == ([] if method == "none" else ["platt"])
+    (why, blend), *others = next_commands(evaluation, options)
+    assert "blend" in why and blend == [
+        "fit",
+        "t.csv",
+        "-t",
+        "y",
+        "--drop",
+        "a",
+        "--estimator",
+        "blend",
+    ]
+    assert [command[-1] for _, command in others] == ([] if method == "none" else ["platt"])
 
 
 @pytest.mark.parametrize("on_folds", [True, False])
@@ -274,7 +283,7 @@ def test_an_underconfident_forest_is_advised_to_calibrate_on_folds(on_folds):
     verdict = SimpleNamespace(action="recalibrate", method="platt", on_folds=on_folds)
     findings = SimpleNamespace(target="y")
     evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections={})
-    (words,) = next_commands(evaluation, Report(data="t.csv", target="y"))
+    ((_, words),) = next_commands(evaluation, Report(data="t.csv", target="y"))
     assert words[-2:] == (["--calibrate-on", "cv"] if on_folds else ["--method", "platt"])
 
 
@@ -316,7 +325,8 @@ def test_a_calibrator_is_updated_as_the_tests_choose_or_fitted_anew(tmp_path, mo
         ]),
     ):  # fmt: skip
         evaluation = SimpleNamespace(findings=SimpleNamespace(choice=choice))
-        assert check._next_commands(options, evaluation, outcome) == commands
+        advised = check._next_commands(options, evaluation, outcome)
+        assert [words for _, words in advised] == commands
 
 
 def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsys):

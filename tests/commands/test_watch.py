@@ -14,8 +14,8 @@ from support.commands import run
 from vennforest.commands.models import CalibratorFile
 from vennforest.export import from_json, to_json
 from vennforest.monitoring import Monitor
+from vennforest.report.numbers import rounded_down
 from vennforest.report.watched import _before_and_since
-from vennforest.report.watched_page import rounded_down
 
 ARGUMENTS = ("-t", "sold", "--time", "day")
 KEPT = ("evidence", "max_evidence", "alarm_row", "rows", "changes")

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from support.exported import draw, of_logits, of_probabilities
-from vennforest import PlattScaling, PooledCalibration, VectorScaling, VennAbers
+from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, Venn
 from vennforest.export import from_json, to_json
@@ -52,37 +52,6 @@ def test_more_classes(name):
     p = rng.dirichlet([1, 1, 1], 200)
     y = np.array(["a", "b", "ü"])[[rng.choice(3, p=row) for row in p]]
     same_after_reading(METHODS[name]().fit(p, y), p)
-
-
-def test_matrices_that_are_diagonal_are_written_as_diagonals():
-    k = 100
-    rng = np.random.default_rng(64)
-    logits = 3 * rng.normal(size=(250, k))
-    y = rng.integers(0, k, 250)
-    model = PooledCalibration().fit(logits, y, classes=range(k))
-    read = same_after_reading(model, logits)
-    text = to_json(model)
-    assert len(text) < 500 * k  # a matrix has more numbers, k * k of five bytes each
-    document = json.loads(text)
-    # As documents were written before: every number of a matrix.
-    for name, member in model.members_.items():
-        if name != "temperature":
-            coef = document["calibrator"]["members_"]["items"][name]["coef_"]
-            assert coef["diagonal"] == member.coef_.diagonal().tolist()
-            del coef["diagonal"]
-            coef["values"] = member.coef_.ravel().tolist()
-    assert_array_equal(
-        from_json(json.dumps(document)).predict_proba(logits), read.predict_proba(logits)
-    )
-
-
-@pytest.mark.parametrize("off", [-0.0, 1e-300])
-def test_a_matrix_that_is_nearly_diagonal_keeps_every_bit(off):
-    rng = np.random.default_rng(65)
-    model = VectorScaling().fit(rng.dirichlet([1, 1, 1], 50), np.arange(50) % 3)
-    model.coef_[0, 2] = off
-    coef = from_json(to_json(model)).coef_
-    assert coef.tobytes() == model.coef_.tobytes()
 
 
 def test_labels_of_any_kind():
@@ -173,21 +142,3 @@ def number_paths(part, path=()):
 def test_what_is_no_calibrator_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         from_json(text)
-
-
-def test_a_matrix_of_a_small_document_is_not_expanded_beyond_its_classes():
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet([1, 1, 1], 90)
-    document = json.loads(to_json(VectorScaling().fit(p, p.argmax(axis=1))))
-
-    def arrays(part):
-        if isinstance(part, dict) and "dtype" in part:
-            return [part]
-        nested = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        return [array for value in nested for array in arrays(value)]
-
-    array = arrays(document["calibrator"])[0]
-    array.clear()
-    array.update(dtype="float64", shape=[3000, 3000], diagonal=[0] * 3000)
-    with pytest.raises(InputError, match="diagonals must be those of few classes"):
-        from_json(json.dumps(document))

@@ -12,7 +12,7 @@ from support.exported import draw, of_logits
 from support.systems import SYSTEMS
 from vennforest import TemperatureScaling, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import PooledCalibration, Venn
+from vennforest.calibrators import IsotonicCalibration, PooledCalibration, Venn
 from vennforest.export import to_sql
 from vennforest.export.sql import MAX_CLASSES_OF_QUERY, Dialect
 
@@ -182,3 +182,14 @@ def test_two_logits_and_one_of_the_first_class_may_be_minus_infinite():
     found = duckdb.sql(f"SELECT p FROM ({query}) ORDER BY row").fetchnumpy()["p"]
     of_first = np.where(np.isinf(rows[:, 0]), 745.0, -rows[:, 0])
     np.testing.assert_allclose(found, two.predict_proba(of_first)[:, 1], 0, 1e-12)
+
+
+def test_the_column_of_the_first_class_must_be_its_probability():
+    """Isotonic calibration takes any score of the second class, of the first one none but p."""
+    scores, y = draw()
+    model = IsotonicCalibration(on="score").fit(scores, y)
+    query = to_sql(model, score={0: "score"})
+    found = run_in_duckdb(query, [0.0, 0.25, 1.0, 1.5, -0.5])
+    expected = model.predict_proba([1.0, 0.75, 0.0])[:, 1]
+    np.testing.assert_allclose(found[:3].to_numpy(), expected, rtol=0, atol=1e-13)
+    assert found[3:].to_pylist() == [None, None]

@@ -23,7 +23,7 @@ DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"
     "optional-dependencies"
 ]
 FOR_DEVELOPERS = {"all", "test", "dev", "docs", "release"}
-IMPORT_OTHERS = {"skrub", "shap"}  # which cannot be imported without others of these packages
+IMPORT_OTHERS = {"shap"}  # which cannot be imported without others of these packages
 
 
 def names_of(dependencies):
@@ -61,7 +61,7 @@ def test_every_optional_package_has_an_extra_that_installs_it():
     assert set().union(*optional.values()) == set(EXTRAS)
     for package, extra in EXTRAS.items():
         assert package in names_of(DECLARED[extra])
-    assert set(VERSIONED) - {"scikit-learn"} <= set(EXTRAS)
+    assert set(VERSIONED) - {"scikit-learn", "skrub"} <= set(EXTRAS)
 
 
 def test_the_plain_library_names_the_extra_that_is_missing():
@@ -84,7 +84,7 @@ def test_the_plain_library_names_the_extra_that_is_missing():
     [
         ("pandas",),
         ("pyarrow",),
-        ("skrub", "rich"),
+        ("rich",),
         ("matplotlib", "onnx", "openpyxl", "shap", "skops"),
         ("jinja2", "skl2onnx", "sqlglot", "dask", "pyspark", "lightgbm", "xgboost", "catboost"),
     ],

@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
 from vennforest.report import check, figures
-from vennforest.report.page import LEVELS, SUBGROUPS, THRESHOLDS, render, table
-from vennforest.report.section_words import SECTIONS, SectionView
+from vennforest.report.page import render, table
 from vennforest.report.sections import Section
+from vennforest.report.words import templates
+from vennforest.validation.sites import NEW_SITE, POOLED
 
 
 class Page(HTMLParser):
@@ -38,12 +39,16 @@ class Page(HTMLParser):
 @pytest.fixture
 def cancer_html(cancer, draw_only):
     draw_only()
-    return render(cancer, "vennforest fit", "vennforest report --example breast-cancer")
+    files = [{"path": "cells.csv", "sha256": "0f" * 32}]
+    advised = {"Train it:": "vennforest fit"}
+    return render(cancer, advised, "vennforest report --example breast-cancer", files)
 
 
 @pytest.fixture
 def drawn_page(cancer):
-    return render(cancer, "vennforest fit", "vennforest report --example breast-cancer")
+    files = [{"path": "cells.csv", "sha256": "0f" * 32}]
+    advised = {"Train it:": "vennforest fit"}
+    return render(cancer, advised, "vennforest report --example breast-cancer", files)
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty, draw_only):
@@ -72,16 +77,17 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty, draw_onl
 @pytest.mark.parametrize(
     ("columns", "titles"),
     [
-        (THRESHOLDS, {"sensitivity": "Sensitivity", "specificity": "Specificity",
+        ("THRESHOLDS", {"sensitivity": "Sensitivity", "specificity": "Specificity",
                       "positive_value": "Positive pred. value",
                       "negative_value": "Negative pred. value", "sure_yes": "Sure yes",
                       "sure_no": "Sure no"}),
-        (SUBGROUPS, {"expected": "Mean probability", "adjusted": "p if calibrated, adjusted"}),
-        (LEVELS, {"bound_low": "Lower bound", "bound_high": "Upper bound",
+        ("SUBGROUPS", {"expected": "Mean probability", "adjusted": "p if calibrated, adjusted"}),
+        ("LEVELS", {"bound_low": "Lower bound", "bound_high": "Upper bound",
                   "confidence_low": "95% from", "confidence_high": "to"}),
     ],
 )  # fmt: skip
 def test_a_column_shows_what_its_title_says(columns, titles):
+    columns = getattr(templates().get_template("columns.html.j2").module, columns)
     keys = [*(key for key, _, _ in columns), "pvalue"]
     frame = pd.DataFrame({key: [0.3 + i / 20] for i, key in enumerate(keys)})
     whole = table(frame, columns, ["row"])
@@ -97,6 +103,7 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
         assert f"{number:.3f}" in text
     assert cancer.verdict.sentence in text
     assert "vennforest fit" in text and "vennforest report --example breast-cancer" in text
+    assert "Train it:" in text and "0f" * 32 in text
     assert "Always “operate”" in text
     n_infinite = int(np.isinf(m["log_loss"]).sum())
     assert ("∞" in text) == bool(n_infinite)
@@ -243,26 +250,26 @@ def test_print_is_short(drawn_page, tmp_path):
     assert all(len(sheet.split("\n")) > 8 for sheet in sheets)
 
 
-def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw_only, monkeypatch):
-    draw_only("grades")
+def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw_only):
+    draw_only()
+    columns = ["n", "events"]
+    ends = ["", "_low", "_high"]
+    columns += [f"{key}{end}" for key in ("observed_expected", "slope", "auc") for end in ends]
     frame = pd.DataFrame(
-        {"n": [1200, 3], "rate": [0.5, np.nan], "rate_low": [0.4, np.nan], "rate_high": [0.6, 1]},
-        index=pd.Index(["A", SCRIPT], name="Grade"),
+        [[1200, 400] + [0.5, 0.4, 0.6] * 3, [3, 0] + [np.nan] * 9] * 2,
+        index=pd.Index(["A", SCRIPT, POOLED, NEW_SITE], name="Site"),
+        columns=columns,
     )
-    columns = [("n", "Rows", "count"), ("rate", "Rate", "probability")]
-    picture = figures.Picture((9.0, 3.4), lambda ax: ax.plot(), "")
-    view = SectionView("Grades", columns, lambda *_: ["One <sentence>."], lambda *_: picture)
-    monkeypatch.setitem(SECTIONS, "grades", view)
-    findings = replace(cancer.findings, sections={"grades": Section(frame)})
-    evaluation = replace(cancer, findings=findings)
+    section = Section(frame, {"intervals": 4, "has_groups": False}, {"slope": [SCRIPT]})
+    evaluation = replace(cancer, findings=replace(cancer.findings, sections={"sites": section}))
     page = render(evaluation)
     text = "|".join(part.strip() for part in Page(page).text if part.strip())
-    assert "Grade|Rows|Rate|A|1,200|0.500 (0.400\u00a0to\u00a00.600)|" in text
-    assert "|3|–|" in text and "One <sentence>." in text and '<a href="#grades">' in page
+    assert "|A|1,200|400|0.50 (0.40\u00a0to\u00a00.60)|" in text and "|3|0|–|" in text
+    assert "Off beyond chance: slope in <" in text and '<a href="#sites">' in page
     assert page.count("<figure") == cancer_html.count("<figure") + 1
     assert SCRIPT not in page
     summary = json.loads(json.dumps(evaluation.summary()))
-    assert summary["sections"]["grades"]["frame"][1]["rate"] is None
+    assert summary["sections"]["sites"]["frame"][1]["slope"] is None
 
 
 def test_a_page_without_further_reasons_has_no_empty_section(cancer, draw_only):

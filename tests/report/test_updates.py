@@ -9,8 +9,7 @@ from support.report_data import calibrated
 from vennforest import CalibratedClassifier, update
 from vennforest.report import check
 from vennforest.report.measures import RAW
-from vennforest.report.section_words import SECTIONS
-from vennforest.report.words import Words
+from vennforest.report.words import say
 
 
 def section(evaluation):
@@ -18,8 +17,7 @@ def section(evaluation):
 
 
 def sentences(evaluation):
-    words = Words(evaluation.findings)
-    return SECTIONS["updates"].sentences(words, section(evaluation), None)
+    return say("updates", evaluation.findings, section(evaluation), None)
 
 
 def test_updates_are_those_of_update():

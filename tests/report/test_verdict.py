@@ -16,7 +16,7 @@ from vennforest.report.comparison import Difference
 from vennforest.report.measures import Measures
 from vennforest.report.sections import Section
 from vennforest.report.verdict import judge
-from vennforest.report.words import level_sentence, lower_or_higher, shown_methods
+from vennforest.report.words import say
 
 BASE = Measures(
     log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
@@ -190,7 +190,7 @@ def test_costs_are_compared_with_the_best_constant_decision():
 def test_given_models_are_shown_together():
     y, p = with_bounds()[0], np.random.default_rng(5).random(400)
     evaluation = check(y, {"old": p, "new": p**2, "third": np.sqrt(p)})
-    shown = shown_methods(evaluation.findings)
+    shown = evaluation.findings.shown_methods
     assert set(shown) == {"old", "new", "third"} and shown[0] == evaluation.verdict.method
     why = evaluation.verdict.reasons[f"Why “{shown[0]}”"]
     assert f"that of “{shown[1]}”" in why
@@ -336,13 +336,9 @@ def test_slope_and_observed_over_expected_are_each_tested_at_half_the_level(
     assert list(off) == [measure] * is_off
 
 
-def test_the_finding_is_of_the_level_that_is_most_off():
+def test_the_finding_is_of_the_level_that_is_most_off(cancer):
     columns = ["n", "expected", "observed", "observed_low", "observed_high"]
     rows = [(10, 0.5, 0.9, 0.6, 1.0), (400, 0.2, 0.3, 0.25, 0.35), (900, 0.1, 0.1, 0.08, 0.12)]
     levels = pd.DataFrame(rows, columns=columns)
-    text = level_sentence(SimpleNamespace(levels=levels, positive="yes"))
+    (text,) = say("finding", replace(cancer.findings, levels=levels, positive="yes"))
     assert text.startswith("Of 400 rows with a probability near 20%, 30% were “yes”")
-
-
-def test_a_gain_lowers_a_loss():
-    assert lower_or_higher(0.1) == "lower" and lower_or_higher(-0.1) == "higher"

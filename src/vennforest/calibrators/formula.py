@@ -330,13 +330,24 @@ def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
 
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return the codes of terms in a language, such as SQL; what they share is written once."""
-    order = with_parts(terms)
-    uses = Counter(id(part) for _, parts in order for part in parts)
+    order: list[tuple[Term, Parts]] = []
+    first: dict[Any, int] = {}
+    same: dict[int, int] = {}
+    for term, term_parts in with_parts(terms):
+        # Of equal operations on equal parts, the first stands for all.
+        key: Any = id(term)
+        if isinstance(term, Computed):
+            numbers = (p if type(p) is float else same.get(id(p), id(p)) for p in term_parts)
+            key = term.operation, *numbers
+        same[id(term)] = first.setdefault(key, id(term))
+        if same[id(term)] == id(term):
+            order.append((term, term_parts))
+    uses = Counter(same.get(id(part)) for _, term_parts in order for part in term_parts)
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
     for term, term_parts in order:
         parts = [
-            codes[id(part)] if isinstance(part, Term) else language.number(part)
+            codes[same[id(part)]] if isinstance(part, Term) else language.number(part)
             for part in term_parts
         ]
         if isinstance(term, Score):
@@ -351,12 +362,12 @@ def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
             code = language.of_class(parts[0], term.j)
         else:
             assert isinstance(term, Column)
-            key = id(term.tables), id(term.at)
-            if key not in tables:
-                tables[key] = language.look_up(term.tables, parts[0])
-            code = tables[key][term.name]
+            table = id(term.tables), same[id(term.at)]
+            if table not in tables:
+                tables[table] = language.look_up(term.tables, parts[0])
+            code = tables[table][term.name]
         codes[id(term)] = code
-    return [codes[id(term)] for term in terms]
+    return [codes[same[id(term)]] for term in terms]
 
 
 NUMPY: dict[str, Callable[..., Any]] = {

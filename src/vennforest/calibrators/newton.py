@@ -90,7 +90,7 @@ N_BLOCKS = 4_096  # blocks of neighbouring scores whose means tell where to begi
 MAX_NEWTON_STEPS = 200  # Newton steps of a logistic regression; fewer than ten are usual
 # Expected gain of a Newton step, relative to the loss at the start, that makes it the last, since
 # the method converges quadratically; and that below which steps that gain no less are rounding.
-LAST_GAIN, ROUNDING_GAIN = 1e-14, 1e-9
+LAST_GAIN, ROUNDING_GAIN = 1e-11, 1e-9
 
 
 def least_squares(matrix: FloatArray, right: FloatArray) -> FloatArray:
@@ -174,14 +174,15 @@ def _newton_step(
     """
     # The minimum of the quadratic model with some coefficients held at zero: those that are zero
     # and would become negative, and those that a step without them held takes below zero.
-    curvature = np.maximum(np.diag(hessian), float(np.finfo(np.float64).tiny))
+    curvature = np.maximum(hessian.diagonal(), float(np.finfo(np.float64).tiny))
     unit = 1 / np.sqrt(curvature)  # with a unit diagonal the solution keeps its digits
+    scaled = hessian * unit * unit[:, None]
     is_free = ~bounded | (theta > 0) | (gradient < 0)
     while True:
-        step = np.where(is_free, 0.0, -theta)
-        right, scale = -(gradient + hessian @ step)[is_free], unit[is_free]
-        scaled = hessian[is_free][:, is_free] * scale * scale[:, None]
-        step[is_free] = scale * solve(scaled, scale * right)
+        step = np.where(is_free, 0.0, -theta / unit)
+        right = (-gradient * unit - scaled @ step)[is_free]
+        step[is_free] = solve(scaled[np.ix_(is_free, is_free)], right)
+        step *= unit
         below = bounded & is_free & (theta + step < 0)
         if not below.any():
             break

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from functools import reduce
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from vennforest._validation import FloatArray, IntArray, check_array, check_number
 from vennforest.calibrators.base import Calibrator
@@ -38,7 +38,6 @@ N_POOL_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
 EXAMPLES_PER_SLOPE = 4
 MAX_CLASSES_OF_FULL = 50  # classes up to which full matrices are fitted
 MAX_POOLED_SCORES = 1_024  # scores of two classes from which on near-equal ones are put together
-MAX_SCORES_OF_MEAN = 65_536  # the same for the factors that make the mean right
 COARSE_BITS = np.uint32(0xFFFFFF00)  # of single precision: sixteen digits of the mantissa
 MAX_SHUFFLED_UNITS = 1 << 16  # units of a line that are shuffled; a longer line repeats them
 
@@ -103,13 +102,15 @@ class PooledCalibration(ProbabilityCalibrator):
         k = len(counts.classes)
         counts = examples = ScoreCounts(np.arange(k), counts.scores, counts.weights)
         if counts.scores.ndim == 1:
-            examples = group_scores(counts, MAX_SCORES_OF_MEAN)
+            examples = group_scores(counts)
             counts = group_scores(examples, MAX_POOLED_SCORES)
         members = make_members(counts)
         weight, p = held_out(list(members.values()), counts)
         prior = [PRIOR_OF_TEMPERATURE if m == "temperature" else PRIOR_EXAMPLES for m in members]
         self.weights_ = dict(zip(members, pool_weights(weight, p, prior).tolist(), strict=True))
-        self.members_ = dict(zip(members, fit_members(members.values(), counts), strict=True))
+        first, *others = members.values()
+        fitted = first, *fit_members(others, counts, start=first)
+        self.members_ = dict(zip(members, fitted, strict=True))
         self.factors_ = np.ones(k)
         if k < MANY_CLASSES:
             pooled = FormulaSteps(self._pooled(Score()))(examples.scores)
@@ -144,7 +145,8 @@ def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
     k, best = len(counts.classes), best_map(counts)
     c = best.shrinkage
     if k == 2:
-        platt, spline = PlattScaling(on="probability"), SplineCalibration(shrinkage=c)
+        platt, spline = PlattScaling(on="probability"), SplineCalibration()
+        spline.shrinkage = c
         return {"vector": best, "platt": platt, "spline": spline}
     members: dict[str, Calibrator] = {"shared": best}
     if k >= MANY_CLASSES:
@@ -169,31 +171,26 @@ def best_map(counts: ScoreCounts) -> SoftmaxMap:
     for c in SHRINKAGES:
         if k >= MANY_CLASSES and losses[-2:] != sorted(losses[-2:])[::-1]:
             break
-        maps.append(SoftmaxMap("diagonal" if k == 2 else "shared", shrinkage=c))
-        fit_members(maps, counts)
-        p = np.maximum(maps[-1]._predict_proba(counts.scores), np.finfo(float).tiny)
-        losses.append(-float((counts.weights * np.log(p)).sum()))
+        start = maps[-1] if maps else None
+        member = SoftmaxMap("diagonal" if k == 2 else "shared", shrinkage=c)
+        maps.append(member._fit_from(start, counts))
+        losses.append(maps[-1]._log_loss(counts))
     # Of those that rounding alone sets apart (a slope of 0) the largest.
     is_best = np.array(losses) <= min(losses) + 1e-9 * counts.total
     return maps[int(np.flatnonzero(is_best)[-1])]
 
 
-def fit_members(members: Iterable[Calibrator], counts: ScoreCounts) -> list[Calibrator]:
-    """Return the members after a fit of those that are not fitted.
-
-    The search for a map of many classes begins at the one before: a first one takes twice as long.
-    """
-    start: SoftmaxMap | None = None
-    fitted: list[Calibrator] = []
-    for member in members:
-        if hasattr(member, "classes_"):
-            fitted.append(member)
-        elif isinstance(member, SoftmaxMap):
-            fitted.append(member._fit_from(start, counts))
+def fit_members(
+    members: Iterable[Calibrator], counts: ScoreCounts, start: Calibrator | None = None
+) -> list[Calibrator]:
+    """Return fitted copies of the members; a search for a softmax map begins at the one before."""
+    fitted = []
+    for member in map(copy, members):
+        fitted.append(member)
+        if isinstance(member, SoftmaxMap):
+            start = member._fit_from(start, counts)
         else:
-            fitted.append(member._fit_checked(counts))
-        if isinstance(member, SoftmaxMap) and len(counts.classes) >= MANY_CLASSES:
-            start = member
+            member._fit_checked(counts)
     return fitted
 
 
@@ -255,7 +252,7 @@ def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
 def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:
     """Return weights (r,) of held-out examples, and members' probabilities (M, r) of their labels.
 
-    An example is a score with one of its labels. Clones of the ``members`` are fitted to the counts
+    An example is a score with one of its labels. Copies of the ``members`` are fitted to the counts
     of the other folds.
     """
     weights, likelihoods = [np.empty(0)], [np.empty((len(members), 0))]
@@ -266,7 +263,7 @@ def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray
             continue
         is_present = fold.weights > 0
         weights.append(fold.weights[is_present])
-        fitted = fit_members([clone(member) for member in members], training)
+        fitted = fit_members(members, training)
         predictions = [member._predict_proba(fold.scores) for member in fitted]
         likelihoods.append(np.array([p[is_present] for p in predictions]))
     return np.concatenate(weights), np.concatenate(likelihoods, axis=1)

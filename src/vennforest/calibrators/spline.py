@@ -7,13 +7,12 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 from scipy.special import expit
 
-from vennforest._validation import FloatArray, check_inside
+from vennforest._validation import FloatArray
 from vennforest.calibrators.base import normalised_formula
 from vennforest.calibrators.formula import Term, Value, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
 from vennforest.calibrators.softmax import AnyTerm, ProbabilityCalibrator, shrunk, smoothed_shares
 from vennforest.counts import ScoreCounts
-from vennforest.scores import On
 
 N_KNOTS = 8  # knots of the slope
 # Penalties of the bend to choose among, from the straightest map to the most pliable.
@@ -35,8 +34,6 @@ class SplineCalibration(ProbabilityCalibrator):
     ----------
     on : {"auto", "probability", "logit", "score"}, default="auto"
         What scores are: see ``vennforest.scores``.
-    shrinkage : float, default=0.01
-        The c of the shrinkage, in (0, 1).
 
     Attributes
     ----------
@@ -56,7 +53,8 @@ class SplineCalibration(ProbabilityCalibrator):
     """
 
     title = "Spline"
-    shrinkage_: float
+    shrinkage: float = 0.01
+    """The c of the shrinkage of scores, which `PooledCalibration` chooses."""
     shares_: FloatArray
     """Shares of the rest and of the class towards which scores are shrunk, (1 or k, 2)."""
     knots_: list[FloatArray]
@@ -64,18 +62,13 @@ class SplineCalibration(ProbabilityCalibrator):
     intercept_: FloatArray
     roughness_: FloatArray
 
-    def __init__(self, on: On = "auto", shrinkage: float = 0.01) -> None:
-        self.on = on
-        self.shrinkage = shrinkage
-
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
-        self.shrinkage_ = check_inside(self.shrinkage, "shrinkage")
         self.knots_, self.slopes_ = [], []
         shares, intercepts, roughness = [], [], []
         for column in counts.columns():
             column = group_scores(column)
             share = smoothed_shares(column)
-            of_rest, of_class = shrunk_pair(column.scores, self.shrinkage_, *share)
+            of_rest, of_class = shrunk_pair(column.scores, self.shrinkage, *share)
             z = np.log(of_class) - np.log(of_rest)
             knots = place_knots(z, column.weights.sum(axis=1))
             theta, penalty = fit_slopes(z, column.weights, knots)
@@ -88,33 +81,23 @@ class SplineCalibration(ProbabilityCalibrator):
         self.intercept_, self.roughness_ = np.array(intercepts), np.array(roughness)
 
     def _map_formula(self, p: Term) -> Term:
-        of_rest, of_class = shrunk_pair(p, self.shrinkage_, *map(entry_or_row, self.shares_.T))
+        of_rest, of_class = shrunk_pair(p, self.shrinkage, *map(entry_or_row, self.shares_.T))
         z = of_class.log() - of_rest.log()
-        columns = [spread(*column) for column in zip(self.knots_, self.slopes_, strict=True)]
-        areas = [integrals(x, x, slopes[:, None])[:, 0] for x, slopes in columns]
-        values = np.array(areas) + self.intercept_[:, None]  # of f at the knots
-        knots, slopes, at_knots = (
-            [entry_or_row(of_knot) for of_knot in np.array(part).T]
-            for part in ([x for x, _ in columns], [slopes for _, slopes in columns], values)
+        # On each interval f is a parabola in the distance from the knot before it: rows of the
+        # table of a class have the knot, f and its slope there, and half of the bend.
+        tables = []
+        for knots, slopes, at_0 in zip(self.knots_, self.slopes_, self.intercept_, strict=True):
+            bends = np.append(np.diff(slopes) / np.diff(knots) / 2, 0.0)
+            values = integrals(knots, knots, slopes[:, None])[:, 0] + at_0
+            rows = np.column_stack([knots, values, slopes, bends])
+            tables.append(np.vstack([[*rows[0, :3], 0.0], rows]).T)
+        parts = dict(
+            zip(("knot", "value", "slope", "bend"), zip(*tables, strict=True), strict=True)
         )
-
-        def line(k: int) -> Term:
-            return at_knots[k] + slopes[k] * (z - knots[k])
-
-        f = line(len(knots) - 1)
-        for k in range(len(knots) - 2, -1, -1):
-            bend = (slopes[k + 1] - slopes[k]) / (knots[k + 1] - knots[k]) / 2
-            t = z - knots[k]
-            f = z.unless_above(knots[k + 1], line(k) + bend * t * t, f)
-        f = z.unless_above(knots[0], line(0), f).logistic()
-        return normalised_formula(f, p, len(columns))
-
-
-def spread(knots: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eight knots and the slopes there: a single knot is the first of a straight line."""
-    if len(knots) > 1:
-        return knots, slopes
-    return knots + np.arange(float(N_KNOTS)), np.repeat(slopes, N_KNOTS)
+        row = z.look_up(self.knots_, parts)
+        t = z - row["knot"]
+        f = row["value"] + t * (row["slope"] + t * row["bend"])
+        return normalised_formula(f.logistic(), p, len(tables))
 
 
 def shrunk_pair(

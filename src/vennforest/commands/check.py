@@ -48,10 +48,10 @@ from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
-from vennforest.report.section_words import MAX_LISTED, SECTIONS
 from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
 from vennforest.report.splits import read_times
-from vennforest.report.words import Words
+from vennforest.report.words import MAX_LISTED
+from vennforest.report.words import say as sentences_on
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import find_name
 from vennforest.tables.target import LabelledTable, split_target
@@ -96,10 +96,10 @@ def run_check(options: Check) -> None:
     is_off = evaluation.verdict.action == "recalibrate"
     commands = _next_commands(options, evaluation, outcome) if is_off else []
     write_page(evaluation, options, commands, outcome.columns, outcome.differences)
-    words, sections = Words(evaluation.findings), evaluation.sections
     for name in ("grades", "segments", "sites"):
-        if name in sections:
-            say(SECTIONS[name].sentences(words, sections[name], MAX_LISTED)[0])
+        if name in evaluation.sections:
+            section = evaluation.sections[name]
+            say(sentences_on(name, evaluation.findings, section, MAX_LISTED)[0])
     fail(evaluation, failures, outcome.differences)
 
 
@@ -230,13 +230,21 @@ def _named_classes(entries: Sequence[str], labels: NDArray[Any], positive: str |
         return classes
 
 
-def _next_commands(options: Check, evaluation: Evaluation, outcome: Outcome) -> list[list[str]]:
-    """Return the commands that recalibrate, with the update that the page's tests choose."""
-    choice = evaluation.findings.choice
-    if choice in ("", "keep"):
-        return [outcome.anew] if outcome.anew is not None else outcome.commands
+def _next_commands(
+    options: Check, evaluation: Evaluation, outcome: Outcome
+) -> list[tuple[str, list[str]]]:
+    """Return the commands that recalibrate, and what each is for.
+
+    The last one makes the update that the page's tests choose, if they choose one.
+    """
+    choice, why = evaluation.findings.choice, "Calibrate with these rows:"
     *earlier, last = outcome.commands
-    return [*earlier, [*last, "--update", choice, *options.words(["groups"])]]
+    if choice not in ("", "keep"):
+        last = [*last, "--update", choice, *options.words(["groups"])]
+        why = "Fit the update that tests choose to these rows:"
+    elif outcome.anew is not None:
+        return [("Calibrate the scores again, with these rows:", outcome.anew)]
+    return [*(("Write the probabilities of these rows first:", w) for w in earlier), (why, last)]
 
 
 def _arguments(

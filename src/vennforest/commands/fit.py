@@ -117,7 +117,7 @@ def _fit(
         random_state=options.seed,
     )
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")  # of skrub, on how columns are read
+        warnings.simplefilter("ignore")
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
         with refused_as():

@@ -231,39 +231,40 @@ def typed_command() -> str:
 def write_page(
     evaluation: Evaluation,
     options: Report | Check,
-    commands: Sequence[Sequence[str]],
+    commands: Sequence[tuple[str, Sequence[str]]],
     columns: Mapping[str, Mapping[str, str]],
     differences: Sequence[ColumnDifference] = (),
 ) -> None:
     """Write the page; print the notes, the verdict and the commands to type next.
 
-    ``columns`` are those of the probabilities of each class, by method and label;
-    ``differences`` are columns that differ from training.
+    ``commands`` are what each is for, and its words; ``columns`` are those of the probabilities of
+    each class, by method and label; ``differences`` are columns that differ from training.
     """
     for note in evaluation.findings.notes:
         say(f"Note: {note}")
-    lines = [shlex.join(["vennforest", *words]) for words in commands]
-    advised, command = "\n".join(lines), typed_command()
-    evaluation.to_html(options.output, advised=advised, command=command)
+    advised = {why: shlex.join(["vennforest", *words]) for why, words in commands}
+    command, inputs = typed_command(), inputs_of(options)
+    evaluation.to_html(options.output, advised=advised, command=command, inputs=inputs)
     if options.figures is not None:
         look: Any = {"limits": axes_in(options.figure_axes)}
         evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width), **look)
     if options.text is not None:
         # Names in the data may look like tags, which Markdown leaves to browsers.
-        write_text(options.text, re.sub(r"<(?=[A-Za-z/!?])", "&lt;", evaluation.to_text()))
+        write_text(options.text, re.sub(r"<(?=[A-Za-z/!?])", "&lt;", evaluation.to_text(inputs)))
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")
         summary: dict[str, Any] = {
             "version": __version__,
             "command": command,
-            "inputs": inputs_of(options),
+            "inputs": inputs,
         }
         of_roles = {name: getattr(options, name, None) for name in names}
         summary["columns"] = [difference._asdict() for difference in differences]
         summary["roles"] = {"probabilities": columns, **of_roles}
-        print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
+        summary |= {**evaluation.summary(), "advised": "\n".join(advised.values())}
+        print_json({**summary, "report": output})
     say(evaluation.verdict.sentence)
-    for line in lines:
-        say(f"  {line}")
+    for why, line in advised.items():
+        say(f"{why}\n  {line}")
     say(f"Wrote {output}" + (f" and the figures in {options.figures}" if options.figures else ""))

@@ -131,10 +131,10 @@ def _write_predictions(
     say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
 
 
-def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
-    """Return the next commands for the verdict, ``report`` or ``fit``; [] if there is none.
+def next_commands(evaluation: Evaluation, options: Report) -> list[tuple[str, list[str]]]:
+    """Return the next commands for the verdict, ``report`` or ``fit``, and what each is for.
 
-    The first one trains a blend, where one is better.
+    There may be none. The first one trains a blend, where one is better.
     """
     verdict = evaluation.verdict
     is_check = verdict.action == "check"
@@ -150,15 +150,20 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
     words += options.words(is_kept)
     if is_check:
         is_leak = evaluation.findings.origin.suspects[verdict.column] == "leak"
-        return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
+        why = "without this column" if is_leak else "with rows of one value kept together"
+        words += ["--drop" if is_leak else "--groups", verdict.column]
+        return [(f"Compare again {why}:", words)]
     for column in (options.time, options.validation):  # no feature here either
         if column not in (None, "by-group", options.groups, *(options.drop or [])):
             words += ["--drop", str(column)]
     models = evaluation.sections.get("models")
     has_better_blend = models is not None and "blend_gain" in models.numbers
-    blends = [[*words, "--estimator", "blend"]] if has_better_blend else []
+    blends, why = [], "Train the recommended model on all rows:"
+    if has_better_blend:
+        blends = [("Train the blend, if its time is no matter:", [*words, "--estimator", "blend"])]
+        why = f"Or train the {evaluation.findings.origin.noun} alone, which is faster:"
     if verdict.method == "none":
         return blends
     if verdict.method != "venn-abers":
         words += ["--method", verdict.method]
-    return [*blends, [*words, "--calibrate-on", "cv"] if verdict.on_folds else words]
+    return [*blends, (why, [*words, *(["--calibrate-on", "cv"] if verdict.on_folds else [])])]

@@ -61,16 +61,15 @@ def run_watch(options: Watch) -> None:
             new = replace(new, y=y, times=times, ids=ids)
             findings = watch_rows(monitor, new, notes, header.get("series", ()))
         sentences, command = sentences_of(findings), typed_command()
-        page = render_findings(
-            findings, sentences, command, options.data.name, options.target or ""
-        )
+        inputs, names = inputs_of(options), (options.data.name, options.target or "")
+        page = render_findings(findings, sentences, command, *names, inputs)
         write_text(options.output, page)
         if options.keep is not None:
             write_model(monitor, options.keep, {**header, "series": for_json(findings.series)})
     for note in notes:
         say(f"Note: {note}")
     if options.as_json:
-        origin = {"version": __version__, "command": command, "inputs": inputs_of(options)}
+        origin = {"version": __version__, "command": command, "inputs": inputs}
         print_json({**origin, **findings.summary(sentences), "report": shown_path(options.output)})
     else:
         for sentence in sentences:
@@ -183,7 +182,7 @@ def _watch_scores(
     if calibrator.shift_ is not None:
         raise InputError(
             f"{options.model} is for other shares of the classes than its examples have "
-            "(with_prior): watch the calibrator that it was made from"
+            "(--mean, with_prior): calibrate without them, and watch that calibrator"
         )
     if monitor is None:
         monitor = _new_monitor(options)

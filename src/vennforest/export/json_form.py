@@ -19,7 +19,7 @@ from vennforest._validation import InputError, require
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.formula import Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
-from vennforest.export.proof import N_ROWS, check_calibrator, draw_scores, python_answers
+from vennforest.export.proof import N_ROWS, draw_scores, prove_calibrator, python_answers
 from vennforest.prior import ShiftedPrior
 
 JSON_FORMAT, JSON_VERSION = "vennforest-calibrator", 1
@@ -35,9 +35,6 @@ LABEL_TYPES: dict[str, tuple[type, Any]] = {
     "boolean": (bool, np.bool_),
 }
 """Kinds of labels, with their types in JSON and in arrays."""
-
-MAX_DIAGONAL_CELLS = 1 << 22
-"""Cells of all matrices of a document of which it has the diagonals alone."""
 
 ARRAY_TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64", "float64")
 
@@ -95,10 +92,9 @@ def to_json(
         **({"about": calibrator.record_} if calibrator.record_ else {}),
     }
     text = json.dumps(document, allow_nan=False, ensure_ascii=False)
-    copied, drawn = from_json(text), draw_scores(calibrator, N_ROWS)
-    check_calibrator(
-        calibrator, "JSON", drawn, python_answers(copied, drawn, confidence), confidence
-    )
+    take = draw_scores(calibrator, N_ROWS).__getitem__
+    answers = python_answers(from_json(text)._by_class(), take, N_ROWS, confidence)
+    prove_calibrator(calibrator, "JSON", take, answers, confidence)
     return text
 
 
@@ -145,8 +141,6 @@ def _calibrator_from(document: dict[str, Any]) -> Calibrator:
     labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
     require(all(type(label) is label_type for label in labels), "classes must be of their kind")
     score_columns(document)
-    n_cells = _n_diagonal_cells(document["calibrator"])
-    require(n_cells <= MAX_DIAGONAL_CELLS, "diagonals must be those of few classes")
     calibrator: Calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
@@ -187,11 +181,8 @@ def _encode(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray) and value.dtype.name in ARRAY_TYPES:
-        shape, key, numbers = list(value.shape), "values", value.ravel()
-        if len(shape) == 2 and value.tobytes() == np.diag(value.diagonal()).tobytes():
-            key, numbers = "diagonal", value.diagonal()
-        array = [x if np.isfinite(x) else repr(x) for x in numbers.tolist()]
-        return {"dtype": value.dtype.name, "shape": shape, key: array}
+        numbers = [x if np.isfinite(x) else repr(x) for x in value.ravel().tolist()]
+        return {"dtype": value.dtype.name, "shape": list(value.shape), "values": numbers}
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -206,16 +197,6 @@ def _encode(value: Any) -> Any:
     return {"type": name, **{key: _encode(item) for key, item in state.items() if key[0] != "_"}}
 
 
-def _n_diagonal_cells(value: Any) -> int:
-    """Return the number of cells of the matrices that a part describes by their diagonals."""
-    if isinstance(value, dict):
-        diagonal = value.get("diagonal")
-        n = len(diagonal) ** 2 if isinstance(diagonal, list) else 0
-        return n + sum(map(_n_diagonal_cells, value.values()))
-    parts = value if isinstance(value, list) else ()
-    return sum(_n_diagonal_cells(part) for part in parts if isinstance(part, dict | list))
-
-
 def _decode(value: Any) -> Any:
     """Return the object that a part of a document describes, after a check of its state."""
     if isinstance(value, list):
@@ -227,12 +208,10 @@ def _decode(value: Any) -> Any:
         return float(value["number"])
     if value.keys() == {"items"}:
         return {key: _decode(item) for key, item in value["items"].items()}
-    if value.keys() in ({"dtype", "shape", "values"}, {"dtype", "shape", "diagonal"}):
+    if value.keys() == {"dtype", "shape", "values"}:
         require(value["dtype"] in ARRAY_TYPES, f"dtype must be one of {ARRAY_TYPES}")
-        is_diagonal = "diagonal" in value
-        numbers = value["diagonal" if is_diagonal else "values"]
-        array = np.array(numbers, dtype=value["dtype"])  # reads "nan" and "inf" too
-        return (np.diag(array) if is_diagonal else array).reshape(value["shape"])
+        array = np.array(value["values"], dtype=value["dtype"])  # reads "nan" and "inf" too
+        return array.reshape(value["shape"])
     cls = _part_types()[value["type"]]
     state = {key: _decode(item) for key, item in value.items() if key != "type"}
     is_method = [key for key in state if callable(getattr(cls, key, None))]

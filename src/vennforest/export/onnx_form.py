@@ -29,13 +29,16 @@ from vennforest.export.onnx_graph import OUTPUTS, OnnxGraph
 from vennforest.export.onnx_models import model_scores
 from vennforest.export.proof import (
     N_ROWS,
+    SCORES,
     Rows,
-    cells_of,
+    answered,
     cells_of_graph,
-    check_calibrator,
-    check_graph,
+    distinct_cells,
     draw_rows,
     draw_scores,
+    expected_answers,
+    prove_calibrator,
+    prove_classifier,
     refused_cells,
     run_graph,
 )
@@ -98,73 +101,70 @@ def to_onnx(
     by rounding, they may be those of the neighbouring step. Scores that differ from that of a
     calibration example by rounding alone are taken for it.
     """
-    graph = OnnxGraph()
-    if isinstance(model, Calibrator):
-        check_is_fitted(model, "classes_")
-        k = len(model.classes_)
-        if model.column_codes_ is not None:
-            raise InputError(
-                "calibrator must be fitted to columns in the sorted order of its classes for ONNX, "
-                f"whose input has no names, got the order "
-                f"{shown(model.classes_[model.column_codes_].tolist())}"
-            )
-        name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
-        with refused_as(REFUSAL):
-            formulas = output_formulas(model, confidence)
-        outputs = graph.write(_unless_refused(model, formulas), name)
-        exported = graph.model(outputs, k, [graph.input(name, *shape)])
-        drawn = draw_scores(model, N_ROWS)
-        check_calibrator(model, "ONNX", drawn, run_graph(exported, {name: drawn}), confidence)
-        return exported
-    if not isinstance(model, CalibratedClassifier):
+    if not isinstance(model, CalibratedClassifier | Calibrator):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
+    if isinstance(model, Calibrator):
+        return _calibrator_graph(model, confidence)
     _check_exportable(model)
+    graph, state = OnnxGraph(len(model.classes_)), model._state
     names = [str(name) for name in getattr(model, "feature_names_in_", ())] or None
-    is_text = [False] * model.n_features_in_
-    inputs = [graph.input("X", None, len(is_text))]
+    inputs, is_text = [graph.input("X", None, model.n_features_in_)], [False] * model.n_features_in_
+    frame = names and needed("pandas", "models of named columns").DataFrame
     if X is not None and is_frame(X):
         names, is_text = map(list, zip(*_columns_of(model, X), strict=True))
-        inputs = [
-            graph.input(name, None, 1, text=text) for name, text in zip(names, is_text, strict=True)
-        ]
-    all_scores, outputs_of_folds = [], []
-    for fold, calibrator in zip(model._state.folds, model._state.calibrators, strict=True):
-        scores = _add_fold_scores(graph, fold, model.votes, inputs)
+        pairs, frame = zip(names, is_text, strict=True), type(X)
+        inputs = [graph.input(name, None, 1, text=text) for name, text in pairs]
+    scores, outputs_of_folds = [], []
+    for fold, calibrator in zip(state.folds, state.calibrators, strict=True):
+        scores.append(_add_fold_scores(graph, fold, model.votes, inputs))
         with refused_as(REFUSAL):
             formulas = _fold_formulas(model, calibrator, confidence)
-        all_scores.append(scores)
-        outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores))
+        outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores[-1]))
     outputs = _combined(model, outputs_of_folds)
-    k = len(model.classes_)
-    draft = graph.model(outputs, k, inputs)
     if X is None:
-        cells = cells_of_graph(graph.onnx, draft.graph, len(is_text))
+        tensors = [*graph.constants.values(), *graph.initializers]
+        cells = cells_of_graph(graph.onnx, graph.nodes, tensors, len(is_text))
     else:
-        cells = cells_of(X, names if is_frame(X) else None, is_text)
-    frame = (
-        type(X) if is_frame(X) else names and needed("pandas", "models of named columns").DataFrame
-    )
+        columns = [X[name].to_numpy() for name in names or ()] if is_frame(X) else np.asarray(X).T
+        cells = [distinct_cells(*pair) for pair in zip(columns, is_text, strict=True)]
     rows = Rows(draw_rows(cells), names, frame, [column.name for column in inputs])
-    if rows.is_number().any():
-        accepted = Written(_accepted_rows(graph, inputs, k, *refused_cells(model, rows)))
+    expected = expected_answers(model, rows, confidence)
+    if len(rows.numbers()):
+        refused = refused_cells(model, rows, int(answered(expected)[0]))
+        accepted = Written(_accepted_rows(graph, inputs, *refused))
         outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
-    exported = graph.model(outputs, k, inputs)
-    check_graph(
-        model,
-        rows,
-        exported,
-        lambda: graph.model(outputs, k, inputs, all_scores),
-        confidence=confidence,
-        p_is_smooth=not has_steps(formulas["p"]),
-    )
+    with_scores = {f"{SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
+    answers = run_graph(graph.model(outputs | with_scores, inputs), rows.for_graph())
+    prove_classifier(model, rows, expected, answers, p_is_smooth=not has_steps(formulas["p"]))
+    return graph.model(outputs, inputs)
+
+
+def _calibrator_graph(calibrator: Calibrator, confidence: bool) -> Any:
+    """Return a fitted calibrator as an ONNX graph."""
+    k = len(calibrator.classes_)
+    graph = OnnxGraph(k)
+    if calibrator.column_codes_ is not None:
+        raise InputError(
+            "calibrator must be fitted to columns in the sorted order of its classes for ONNX, "
+            f"whose input has no names, got the order "
+            f"{shown(calibrator.classes_[calibrator.column_codes_].tolist())}"
+        )
+    name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
+    with refused_as(REFUSAL):
+        formulas = output_formulas(calibrator, confidence)
+    outputs = graph.write(_unless_refused(calibrator, formulas), name)
+    exported = graph.model(outputs, [graph.input(name, *shape)])
+    scores = draw_scores(calibrator, N_ROWS)
+    answers = run_graph(exported, {name: scores})
+    prove_calibrator(calibrator, "ONNX", scores.__getitem__, answers, confidence)
     return exported
 
 
 def _accepted_rows(
-    graph: OnnxGraph, inputs: Sequence[Any], k: int, no_missing: Any, largest: FloatArray
+    graph: OnnxGraph, inputs: Sequence[Any], no_missing: Any, largest: FloatArray
 ) -> str:
     """Add 1 for rows that the model takes, else 0: (n,) for two classes, else (n, 1).
 
@@ -180,7 +180,7 @@ def _accepted_rows(
     size = if_at_most(x.max(-1.0 * x), limits, 1.0, 0.0)
     of_cell = if_at_most(x, np.inf, size, missing)
     flags = graph.value(of_cell.smallest())
-    return graph.node("Squeeze", flags, graph.constant(np.array([1]))) if k == 2 else flags
+    return graph.node("Squeeze", flags, graph.constant(np.array([1]))) if graph.k == 2 else flags
 
 
 # --- scores --------------------------------------------------------------------------------------

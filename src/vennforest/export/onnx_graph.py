@@ -24,7 +24,7 @@ REDUCTIONS = {"sum": "ReduceSum", "largest": "ReduceMax", "smallest": "ReduceMin
 """Names of operators on the numbers of all classes."""
 
 OUTPUTS = ("p0", "p1", "p", "low95", "high95")
-"""Names of the outputs, in their order."""
+"""Names of the outputs."""
 
 
 class OnnxGraph:
@@ -34,7 +34,8 @@ class OnnxGraph:
     are (n,) of the second of two classes, else (n, k) or, where all classes share them, (n, 1).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, k: int) -> None:
+        self.k = k
         self.onnx = needed("onnx", "ONNX graphs")
         self.kinds = self.onnx.TensorProto
         self.nodes: list[Any] = []
@@ -182,27 +183,20 @@ class OnnxGraph:
             for name in first
         }
 
-    def model(
-        self, outputs: dict[str, Term], k: int, inputs: Sequence[Any], scores: Sequence[str] = ()
-    ) -> Any:
-        """Return a checked ONNX model of all nodes, with outputs of k classes.
-
-        The values called ``scores`` are outputs too, ``vennforest_scores`` and their number.
-        """
+    def model(self, outputs: dict[str, Term], inputs: Sequence[Any]) -> Any:
+        """Return a checked ONNX model of all nodes, with outputs (n,) of two classes or (n, k)."""
         helper = self.onnx.helper
-        shape = [None] if k == 2 else [None, k]
-        names = [name for name in OUTPUTS if name in outputs]
-        codes = write_terms([outputs[name] for name in names], self)
-        names += [f"vennforest_scores{i}" for i in range(len(scores))]
+        shape = [None] if self.k == 2 else [None, self.k]
+        codes = write_terms([*outputs.values()], self)
         ends = [
             helper.make_node("Identity", [code], [name], f"{name}_node")
-            for code, name in zip([*codes, *scores], names, strict=True)
+            for code, name in zip(codes, outputs, strict=True)
         ]
         graph = helper.make_graph(
             [*self.nodes, *ends],
             "vennforest",
             list(inputs),
-            [self.input(name, *shape) for name in names],
+            [self.input(name, *shape) for name in outputs],
             [*self.constants.values(), *self.initializers],
         )
         model = helper.make_model(

@@ -15,7 +15,7 @@ from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
-from vennforest.export.proof import N_SQL_ROWS, check_calibrator, draw_scores
+from vennforest.export.proof import N_SQL_ROWS, draw_scores, prove_calibrator
 from vennforest.scores import RANGE_TOLERANCE
 
 Dialect = Literal[
@@ -192,30 +192,30 @@ def _check_query(
         import duckdb
     except ImportError:
         return
-    scores = draw_scores(calibrator, N_SQL_ROWS)
-    columns = list(scores.T) if scores.ndim == 2 else [scores]
-    if of_classes.of_first and calibrator.on_ == "logit":
-        columns = [-scores]
+    kind, scores = calibrator.on_, draw_scores(calibrator, N_SQL_ROWS)
+    columns = scores.reshape(len(scores), -1)
+    if len(of_classes.names) > columns.shape[1]:
+        columns = np.column_stack([1 - scores if kind == "probability" else 0 * scores, scores])
     elif of_classes.of_first:
-        columns = [1 - scores]
-        scores = 1 - columns[0]
-    elif len(of_classes.names) > len(columns):
-        columns = [1 - scores if calibrator.on_ == "probability" else 0 * scores, scores]
+        columns = -columns if kind == "logit" else 1 - columns
     rows = ", ".join(
         f"({i}, {', '.join('NULL' if np.isnan(x) else sql_number(x) for x in row)})"
-        for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+        for i, row in enumerate(columns.tolist())
     )
     names = ", ".join(['"vennforest row"', *map(quoted, of_classes.names)])
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE {table} AS SELECT * FROM (VALUES {rows}) AS s({names})")
         result = connection.execute(f'SELECT * FROM ({code}) ORDER BY "vennforest row"')
-        table_of = result.fetchnumpy()
+        values_of = {title: np.ma.filled(x, np.nan) for title, x in result.fetchnumpy().items()}
     answers = {
-        name: np.column_stack([np.ma.filled(table_of[title], np.nan) for title in part])
-        for name, part in titles.items()
+        name: np.column_stack([values_of[title] for title in part]) for name, part in titles.items()
     }
     answers = {name: part[:, 0] if part.shape[1] == 1 else part for name, part in answers.items()}
-    check_calibrator(calibrator, "SQL", scores, answers, confidence)
+
+    def take(index: Any) -> FloatArray:
+        return of_classes.scores_in(columns[index], kind)
+
+    prove_calibrator(calibrator, "SQL", take, answers, confidence)
 
 
 def _is_accepted(

@@ -124,8 +124,8 @@ def check_readable(path: Path, types: Sequence[str]) -> None:
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) -> Any:
     """Read a model from a file, without running code from it.
 
-    A file may contain types of vennforest, types that skops trusts, trees of scikit-learn, and the
-    types of skrub that ``vennforest fit`` uses. The fitted state of vennforest's own types and of
+    A file may contain types of vennforest, types that skops trusts, trees of scikit-learn, and
+    those of skrub's ``TableVectorizer``. The fitted state of vennforest's own types and of
     forests is checked; other arrays are not, so load files from people you trust.
 
     Parameters

@@ -128,6 +128,16 @@ class Costs:
         """The decision that costs least when it is made for every row."""
         return self.matrix.decisions[int(self.of_constants.argmin())]
 
+    @property
+    def amounts(self) -> list[float]:
+        """Costs per row of the recommended method and of the best constant decision.
+
+        Then what the method saves, with its interval.
+        """
+        saved, constant = self.saved, float(self.of_constants.min())
+        ends = [saved.mean, saved.mean - saved.margin, saved.mean + saved.margin]
+        return [constant - saved.mean, constant, *ends]
+
     def tie(self, positive: int | None) -> float | None:
         """Return the probability of the positive class at which two decisions cost the same."""
         if positive is None or self.matrix.costs.shape != (2, 2):

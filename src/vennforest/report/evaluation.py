@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._files import write_text
+from vennforest._program import __version__
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.report.findings import Findings, Origin, Question, find
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.sections import Section
 from vennforest.report.verdict import Verdict, judge
+from vennforest.report.words import paragraphs, templates
 
 METHOD_NAMES = {
     **{name: method.title for name, method in METHODS.items()},
@@ -122,16 +126,22 @@ class Evaluation:
         )
 
     def to_html(
-        self, path: str | os.PathLike[str], *, advised: str = "", command: str = ""
+        self,
+        path: str | os.PathLike[str],
+        *,
+        advised: Mapping[str, str] | None = None,
+        command: str = "",
+        inputs: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Write the report as one self-contained HTML file.
 
-        ``advised`` is the command that the verdict recommends, and ``command`` the one that made
-        the page. If the file cannot be written, an existing one is kept.
+        ``advised`` are the commands that the verdict recommends, by what each is for, ``command``
+        is the one that made the page, and ``inputs`` are the files that it read, with their
+        ``path`` and ``sha256``. If the file cannot be written, an existing one is kept.
         """
         from vennforest.report.page import render
 
-        write_text(path, render(self, advised, command))
+        write_text(path, render(self, advised, command, inputs))
 
     def to_figures(
         self,
@@ -151,11 +161,18 @@ class Evaluation:
 
         return write_pictures(self.findings, self.predictions, Path(folder), width, limits)
 
-    def to_text(self) -> str:
-        """Return methods and results as Markdown, in the order of TRIPOD+AI."""
-        from vennforest.report.methods_text import methods_text
+    def to_text(self, inputs: Sequence[Mapping[str, Any]] = ()) -> str:
+        """Return methods and results as Markdown, in the order of TRIPOD+AI.
 
-        return methods_text(self.findings, self.verdict)
+        ``inputs`` are the files with their ``path`` and ``sha256``, which it names.
+        """
+        scikit_learn = metadata.version("scikit-learn")
+        software = f"vennforest {__version__}, scikit-learn {scikit_learn}, Python "
+        text = templates().get_template("paper.md.j2")
+        parts = paragraphs(
+            text.render(f=self.findings, software=software + python_version(), inputs=inputs)
+        )
+        return "\n\n".join(parts) + "\n"
 
     def summary(self) -> dict[str, Any]:
         """Return the findings and the verdict as a dict for JSON, with None for inf and NaN."""

@@ -21,10 +21,19 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
-from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
+from vennforest.plots._style import (
+    COLOURS,
+    GREY,
+    draw_line,
+    legend,
+    percents,
+    plain,
+    short,
+    style,
+)
 from vennforest.report.findings import Findings
 from vennforest.report.measures import Predictions
-from vennforest.report.words import shown_methods
+from vennforest.validation.sites import NEW_SITE, POOLED
 
 Limits = tuple[float, float] | None
 """Where axes of probabilities begin and end; None: where the data do."""
@@ -109,13 +118,75 @@ def pictures(
     findings: Findings, predictions: Predictions, limits: Limits = None
 ) -> dict[str, Picture]:
     """Return the pictures that the evaluation has, by the names of their files."""
-    names, methods = dict(findings.origin.names), shown_methods(findings)
+    names, methods = dict(findings.origin.names), findings.shown_methods
     result = {"calibration": _calibration(predictions, methods, names, limits)}
     if predictions.positive is not None:
         result["decision-curve"] = _decision_curve(predictions, methods, names, limits)
     if predictions.estimates[findings.method].bounds is not None:
         result["intervals"] = _intervals(predictions, findings.method, names)
+    if "sites" in findings.sections:
+        result["sites"] = _forest(findings.sections["sites"].frame)
+    if "grades" in findings.sections:
+        result["grades"] = _grades(findings)
     return result
+
+
+def pictures_over_time(findings: Findings) -> dict[str, Picture]:
+    """Return the picture of each column of dates that divides the rows, by its position."""
+    result: dict[str, Picture] = {}
+    ylabel = "Share predicted right" if findings.positive is None else f"Share of {findings.event}"
+    if findings.subgroups is None:
+        return result
+    for number, column in enumerate(findings.subgroups.index.unique("column")):
+        parts: Any = findings.subgroups.xs(column)
+        if period := parts["period"].iloc[0]:
+            dated = parts[parts.index != "missing"]
+            alt = f"Observed and expected by {period}"
+            result[f"time-{number}"] = rates(dated, "observed", ylabel, alt, "expected")
+    return result
+
+
+def _grades(findings: Findings) -> Picture:
+    """Return the picture of observed and expected rates by grade."""
+    frame: Any = findings.sections["grades"].frame
+    lowest, highest = frame["expected"].agg(["min", "max"])
+    alt = "Observed rates with 95% intervals, and expected rates, by grade"
+    ylabel = f"Share of {findings.event}"
+    return rates(frame, "observed", ylabel, alt, "expected", log=0 < 20 * lowest < highest)
+
+
+def _forest(frame: Any) -> Picture:
+    """Return the forest plot of sites: measures with intervals, pooled value and range."""
+    measures = [
+        ("observed_expected", "Observed / expected", 1.0),
+        ("slope", "Slope", 1.0),
+        ("auc", "C (AUC)", None),
+    ]
+    y = np.arange(len(frame))[::-1]
+    is_pooled = frame.index.isin([POOLED, NEW_SITE])
+
+    def paint(ax: Any) -> None:
+        ax.axis("off")
+        for i, (key, title, ideal) in enumerate(measures):
+            panel = ax.inset_axes((0.34 * i, 0, 0.32, 1))
+            for rows, color in ((~is_pooled, COLOURS[0]), (is_pooled, COLOURS[1])):
+                values, low, high = frame.loc[rows, [key, f"{key}_low", f"{key}_high"]].to_numpy().T
+                look = {"color": color, "linewidth": 1.4}
+                panel.hlines(y[rows], low, high, **look)
+                panel.plot(values, y[rows], "s", color=color, markersize=4)
+            if ideal is not None:
+                panel.axvline(ideal, color=GREY, linewidth=1, linestyle=":")
+            if key == "observed_expected":
+                panel.set_xscale("log")
+                panel.xaxis.set_major_formatter("{x:g}")
+                panel.xaxis.set_minor_formatter("")
+            panel.set_yticks(y, [short(name) for name in frame.index] if i == 0 else [])
+            panel.set(title=title, ylim=(-0.6, len(frame) - 0.4))
+            plain(panel)
+
+    height = 1.0 + 0.28 * len(frame)
+    alt = "Forest plot: each site with 95% intervals, the pooled value and the range of other sites"
+    return Picture((9.0, height), paint, alt, frame.reset_index())
 
 
 def write_pictures(
@@ -253,7 +324,7 @@ def _curve(predictions: Predictions, method: str, **options: Any) -> Reliability
 
 def classes(findings: Findings, predictions: Predictions) -> dict[str, str]:
     """Return a diagram of each frequent class, by the methods of the first picture."""
-    methods, names = shown_methods(findings), findings.origin.names
+    methods, names = findings.shown_methods, findings.origin.names
     labels, codes = predictions.classes, predictions.codes
 
     def paint(ax: Any, j: int) -> None:
@@ -271,32 +342,36 @@ def classes(findings: Findings, predictions: Predictions) -> dict[str, str]:
 
 
 def rates(
-    names: list[str],
-    values: FloatArray,
+    frame: pd.DataFrame,
+    key: str,
     ylabel: str,
     alt: str,
-    expected: list[float] | None = None,
+    expected: str | None = None,
     log: bool = False,
 ) -> Picture:
-    """Return the picture of rates with their intervals (m, 3) in m parts, and expected rates."""
+    """Return the picture of a rate and its interval in each row of a frame, and of expected rates.
+
+    ``key``, ``key_low``, ``key_high`` and ``expected`` are names of columns.
+    """
 
     def paint(ax: Any) -> None:
-        x, (middle, low, high) = np.arange(len(names)), values.T
+        x = np.arange(len(frame))
+        middle, low, high = frame[[key, f"{key}_low", f"{key}_high"]].to_numpy(float).T
         ends = [middle - low, high - middle]
         dots = ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0])
-        step = max(1, len(names) // 10)
-        ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
+        step = max(1, len(frame) // 10)
+        ax.set_xticks(x[::step], frame.index[::step], rotation=30, ha="right")
         ax.set_ylabel(ylabel)
         plain(ax)
-        if log and expected is not None:
+        if log:
             ax.set_yscale("log")
-            ax.set_ylim(bottom=min(expected) / 5)
+            ax.set_ylim(bottom=frame[expected].min() / 5)
         percents(ax.yaxis)
         if expected is not None:
-            line = ax.plot(x, expected, color=COLOURS[1], marker="_")[0]
+            line = ax.plot(x, frame[expected], color=COLOURS[1], marker="_")[0]
             legend(ax, [("mean probability", line), ("observed, 95% interval", dots)])
 
-    return Picture((9.0, 3.4), paint, alt)
+    return Picture((9.0, 3.4), paint, alt, frame.reset_index())
 
 
 def evidence_over_time(

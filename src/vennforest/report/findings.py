@@ -41,6 +41,7 @@ from vennforest.report.comparison import (
 from vennforest.report.measures import (
     BASELINE,
     RAW,
+    Judgement,
     Measures,
     Predictions,
     measure,
@@ -62,6 +63,18 @@ from vennforest.validation.comparison import comparable
 from vennforest.validation.grades import grade_names
 
 DEFAULT_TOLERANCE = 0.02
+
+MAX_SHOWN_METHODS = 4
+"""Maximum number of methods in the picture of calibration."""
+
+POWER = (1.96 + 0.84) / 1.96
+"""Size of an effect that is detected with power 80%, in half-widths of a 95% interval."""
+
+MIN_COLLECTED = 50
+"""Fewest rows that are advised: intervals of fewer are too rough to say how many it takes."""
+
+WEAK_RANKING = 0.1
+"""Smallest excess of the AUC over 0.5 that a table should be able to detect."""
 
 UNWEIGHTED = (
     "must be used without weights and without a horizon: they count rows as one observation each"
@@ -277,6 +290,77 @@ class Findings:
         return None if self.positive is None else self.best.observed
 
     @property
+    def event(self) -> str:
+        """The event that is looked at, in sentences."""
+        return "right labels" if self.positive is None else f"“{self.positive}”"
+
+    @property
+    def has_auc(self) -> bool:
+        """Whether there are two classes to rank."""
+        return bool(np.isfinite(self.auc.value))
+
+    @property
+    def has_raw(self) -> bool:
+        """Whether the raw model is compared with the recommended method."""
+        return RAW in self.measures and self.method != RAW
+
+    @property
+    def judgement(self) -> Judgement:
+        """How the method's error compares with the tolerance and chance."""
+        return self.best.judgement(self.tolerance)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the probabilities are off over all rows, or of a class."""
+        is_off = self.best.impossible or self.judgement == "off" or self.lines_off
+        return bool(is_off) or "classes" in self.rejected
+
+    @property
+    def is_beaten(self) -> bool:
+        """Whether another method has a lower loss beyond chance."""
+        return any(gap.clear and gap.mean < 0 for gap in self.differences.values())
+
+    @property
+    def most_frequent(self) -> str:
+        """The most frequent class."""
+        return str(self.classes["n"].idxmax())
+
+    @property
+    def shown_methods(self) -> list[str]:
+        """The methods of the first picture, the recommended one first."""
+        others = self.measures if self.origin.kind == "given" else [RAW]
+        methods = dict.fromkeys([self.method, *others])
+        return [m for m in methods if m in self.measures][:MAX_SHOWN_METHODS]
+
+    @property
+    def worst_level(self) -> pd.Series:
+        """The level that contributes most to the calibration error."""
+        gap = self.levels["n"] * (self.levels["expected"] - self.levels["observed"]).abs()
+        return self.levels.iloc[int(gap.to_numpy().argmax())]
+
+    def suspect(self, reason: str) -> str:
+        """Return the first column that is suspected for a reason, "" if there is none."""
+        suspects = self.origin.suspects.items()
+        return next((column for column, why in suspects if why == reason), "")
+
+    @property
+    def rows_to_collect(self) -> dict[str, float]:
+        """Rows that would show what these do not, with power 80%; NaN where that is not known.
+
+        By what they would show: the ranking, the gain over the base rate, what decisions save, and
+        an error of twice the tolerance.
+        """
+        half = (self.auc.high - self.auc.low) / 2
+        effects = {
+            "ranking": Difference(max(self.auc.value - 0.5, WEAK_RANKING / 2), half),
+            "gain": self.gain,
+        } | ({} if self.costs is None else {"costs": self.costs.saved})
+        numbers = {name: _rows_to_detect(self.rows, effect) for name, effect in effects.items()}
+        ratio = (self.best.detectable / (2 * self.tolerance)) ** 2
+        factor = max(2.0 if self.judgement == "unclear" else 1.2, ratio)
+        return numbers | {"calibration": self.rows * factor}
+
+    @property
     def rejected(self) -> dict[str, dict[str, list[str]]]:
         """Names of classes and parts where calibration is rejected, by what is wrong there.
 
@@ -307,9 +391,17 @@ class Findings:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         del values["measures"], values["baseline"]  # in the frame of the methods
         values["positive"] = None if self.positive is None else str(self.positive)
-        values |= {"rejected": self.rejected, "definitions": DEFINITIONS}
+        values |= {"rejected": self.rejected, "rows_to_collect": self.rows_to_collect}
+        values["definitions"] = DEFINITIONS
         summary: dict[str, Any] = for_json({k: v for k, v in values.items() if v is not None})
         return summary | {"positive": values["positive"], "groups": self.groups}
+
+
+def _rows_to_detect(n: int, effect: Difference) -> float:
+    """Return the number of rows that would detect an effect, from its interval for n rows."""
+    if not (np.isfinite(effect.margin) and effect.mean > 0):
+        return float("nan")
+    return max(MIN_COLLECTED, n * max(2.0, (POWER * effect.margin / effect.mean) ** 2))
 
 
 def for_json(value: Any) -> Any:

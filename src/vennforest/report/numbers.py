@@ -5,6 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+FORMATS = [
+    *("about", "amounts", "area", "ends", "fixed", "of_100", "percent", "points", "probability"),
+    *("pvalue", "rounded_down", "rounded_up", "rows", "short_percent", "signed", "whole"),
+    "with_margin",
+]
+"""Names of the formats that templates use."""
+
 MAX_DECIMALS = 6
 MAX_DECIMALS_OF_PERCENT = 4
 
@@ -87,10 +94,49 @@ def amounts(values: Iterable[float], gap: float = 0.0) -> list[str]:
     return [fixed(value, decimals) for value in listed]
 
 
+def rounded_down(value: float) -> str:
+    """Round a number of cases down to 1, 2 or 5 times a power of ten, at most 1,000,000."""
+    value = min(max(value, 1.0), 1e6) * (1 + 1e-9)
+    power = 10 ** math.floor(math.log10(value))
+    return f"{max(digit for digit in (1, 2, 5) if digit * power <= value) * power:,}"
+
+
+def ends(estimate: Iterable[float | None]) -> str:
+    """Return an estimate and the ends of its interval as text; "–" where it is NaN or None."""
+    value, low, high = (math.nan if end is None else end for end in estimate)
+    return "–" if math.isnan(value) else f"{value:.3f} ({low:.3f} to {high:.3f})"
+
+
 def rounded_up(n: float) -> str:
     """Return a number of rows as text, rounded up to two significant digits."""
     step = 10.0 ** max(0, math.floor(math.log10(max(n, 1))) - 1)
     return f"{math.ceil(n / step - 1e-9) * step:,.0f}"
+
+
+def about(n: float) -> str:
+    """Return a number of rows that would be enough, NaN where it is not known."""
+    return f"about {rounded_up(n)} rows" if math.isfinite(n) else "more rows"
+
+
+def of_100(share: float) -> str:
+    """Return an expected number of 100 rows as text."""
+    n = 100 * share
+    return f"{n:.0f}" if n >= 9.5 or n == 0 else fixed(n, 1 if n >= 0.95 else 2)
+
+
+def pvalue(p: float) -> str:
+    """Return a p-value with its sign of comparison."""
+    return "< 0.001" if p < 0.001 else f"= {p:.2g}"
+
+
+def short_percent(share: float) -> str:
+    """Return a share as text in percent, without decimals from 10% on."""
+    return percent(share, int(share < 0.1))
+
+
+def whole(value: float) -> str:
+    """Return a number without decimals."""
+    return f"{value:,.0f}"
 
 
 def rows(n: int) -> str:
