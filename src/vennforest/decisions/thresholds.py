@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._class_columns import in_class_order
 from vennforest._messages import shown
+from vennforest._numerics import binomial_bound
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -26,7 +27,6 @@ from vennforest._validation import (
 )
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
-from vennforest.counts import binomial_bound
 from vennforest.groups import codes_of
 from vennforest.scores import as_numbers, check_scores
 from vennforest.sources import CalibrationExamples
