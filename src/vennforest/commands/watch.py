@@ -37,8 +37,7 @@ from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.findings import for_json
 from vennforest.report.splits import read_times
-from vennforest.report.watched import NewRows, watch_rows
-from vennforest.report.watched_page import render_findings, sentences_of
+from vennforest.report.watched import NewRows, render_findings, sentences_of, watch_rows
 from vennforest.tables.files import find_name
 
 

@@ -16,7 +16,6 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
     CalibrationLine,
     IntervalEstimate,
-    calibration_line,
 )
 from vennforest.metrics.losses import (
     Difference,
@@ -171,7 +170,7 @@ def lines_off(predictions: Predictions, estimates: MethodEstimates) -> dict[str,
 def line_of(predictions: Predictions, estimates: MethodEstimates) -> CalibrationLine:
     """Return observed over expected, intercept and slope of one method, with intervals."""
     with np.errstate(invalid="ignore"):  # probabilities that separate the classes
-        return calibration_line(groups=predictions.groups, **predictions.for_metric(estimates))
+        return predictions.judged(estimates).line()
 
 
 def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
@@ -248,7 +247,7 @@ def classes_frame(
     weight = np.ones(len(codes)) if predictions.weight is None else predictions.weight
     predicted, counts = p.argmax(axis=1), np.bincount(codes, weight, minlength=k)
     hits = np.bincount(codes, weight * (predicted == codes), minlength=k)
-    tests = predictions.tests(estimates)
+    tests = predictions.judged(estimates).tests()
     is_rejected = tests.class_pvalues < CALIBRATION_TEST_LEVEL
     excess = tests.class_excess
     with np.errstate(invalid="ignore"):

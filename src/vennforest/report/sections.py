@@ -18,8 +18,7 @@ from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
 from vennforest.metrics.losses import difference_over_rows, log_losses, squared_losses
 from vennforest.metrics.variance import share_interval
-from vennforest.report.alternatives import BLEND
-from vennforest.report.measures import MethodEstimates, Predictions
+from vennforest.report.measures import BLEND, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
 from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS
