@@ -49,10 +49,6 @@ class InputError(ValueError):
     """An argument or a file that cannot be used; the message is one sentence for the user."""
 
 
-class UnknownNameError(InputError):
-    """A table has no column, or a workbook no sheet, of a name."""
-
-
 class CalibrationWarning(UserWarning):
     """A warning of this library."""
 

@@ -315,7 +315,7 @@ def output_schema(
         if names[name] > 1:
             raise InputError(
                 f"carried must name columns apart from those of the output, got {name!r}: "
-                "rename it, or name the columns to copy"
+                "rename it, or name the columns to copy (--id, carried=)"
             )
     label = ("label", _arrow_labels(classes).type)
     return pa.schema([*carried, label, *((name, pa.float64()) for name in numbers)])

@@ -1,10 +1,10 @@
 """Damaged files of every kind: the right answer or one sentence, soon and in little memory."""
 
 import json
-import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -139,7 +139,7 @@ class Worker:
         return [code, 0.0, 0, "the process ended"]
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 @pytest.mark.parametrize("kind", [*TABLES, "document", "model"])
 def test_a_damaged_file_is_refused_in_one_sentence_or_read(kind, folder, tmp_path):
     rng, worker = np.random.default_rng([*kind.encode()]), Worker()

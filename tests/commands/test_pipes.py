@@ -127,16 +127,20 @@ def test_forms_that_do_not_exist_are_refused(capsys, tmp_path, calibrator, optio
     assert message in refused(capsys, *command, *options)
 
 
-def test_the_sheet_is_named_where_a_column_is_missing(capsys, tmp_path, calibrator, table):
+def test_the_sheet_that_is_read_of_several_is_named(capsys, tmp_path, calibrator, table):
     book = tmp_path / "b.xlsx"
     with pd.ExcelWriter(book) as writer:
         pd.DataFrame({"note": ["x"]}).to_excel(writer, sheet_name="read me", index=False)
         table.to_excel(writer, sheet_name="data", index=False)
     command = ("apply", calibrator[0], book, "-o", tmp_path / "o.csv")
-    assert "(in the sheet 'read me' of " in (message := refused(capsys, *command))
-    assert message.endswith("b.xlsx, which has also 'data': choose one with --sheet)")
+    assert run(*command) == 2
+    assert (
+        "Warning: b.xlsx has several sheets, of which 'read me' is read and not 'data': --sheet "
+        "names another"
+    ) in capsys.readouterr().err
     assert "there is no sheet 'Data' in" in refused(capsys, *command, "--sheet", "Data")
     assert run(*command, "--sheet", "data") == 0
+    assert "several sheets" not in capsys.readouterr().err
     found = pd.read_csv(tmp_path / "o.csv", dtype={"id": str})
     assert found["id"].tolist() == table["id"].tolist()
 

@@ -4,6 +4,7 @@ import math
 from itertools import combinations_with_replacement, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 from sklearn.datasets import make_classification
@@ -245,3 +246,17 @@ def test_models_without_independent_examples_are_refused(what):
         model = model.with_prior({0: 0.9})
     with pytest.raises(ValueError, match=what):
         threshold_for(model, precision=0.6)
+
+
+@pytest.mark.parametrize("pos_label", ["no", "yes"])
+def test_a_column_named_as_the_other_class_gives_the_same_decisions(pos_label):
+    rng = np.random.default_rng(31)
+    p = rng.integers(1, 256, 400) / 256  # 1 - p is exact
+    y = np.where(rng.random(400) < p, "yes", "no")
+    decisions = []
+    for name, column in (("p(yes)", p), ("p(no)", 1 - p)):
+        scores = pd.DataFrame({name: column})
+        threshold = threshold_for(scores, y, recall=0.8, delta=0.1, pos_label=pos_label)
+        decisions.append(threshold.decide(scores))
+    np.testing.assert_array_equal(*decisions)
+    assert 0.2 < decisions[0].mean() < 0.95

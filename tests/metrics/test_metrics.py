@@ -5,12 +5,14 @@ from functools import partial
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import brier_score_loss
 
 from oracles import formulas as oracle
 from support.cases import close, draw_estimates
 from vennforest import metrics
+from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.metrics.calibration_error import ErrorKind
 
@@ -148,3 +150,19 @@ def test_rounded_probabilities_are_taken(decimals):
     with pytest.raises(ValueError, match=r"sum to 1 within what .*, got a sum of .* in row 17"):
         check_probabilities(wrong)
     assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0  # is let pass
+
+
+@pytest.mark.parametrize("pos_label", [None, "no", "yes"])
+def test_one_column_goes_by_the_class_in_its_name(pos_label):
+    rng = np.random.default_rng(8)
+    p = rng.random(300)
+    y = np.where(rng.random(300) < p, "yes", "no")
+    expected = Estimates(y, np.column_stack([1 - p, p]), pos_label=pos_label)
+    for frame in (pd.DataFrame({"p(no)": 1 - p}), pd.DataFrame({"p(yes)": p})):
+        estimates = Estimates(y, frame, pos_label=pos_label)
+        np.testing.assert_allclose(estimates.p, expected.p, atol=1e-15)
+        assert estimates.positive == expected.positive
+    of_label = p if pos_label != "no" else 1 - p
+    np.testing.assert_array_equal(
+        Estimates(y, of_label, pos_label=pos_label).p[:, expected.positive], of_label
+    )

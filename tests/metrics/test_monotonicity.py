@@ -87,3 +87,9 @@ def test_a_wave_is_found():
     assert fall.low < 0.35
     assert fall.high > 0.65
     assert fall.before > 0.35 > fall.after
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_groups_without_one_of_the_outcomes_fall_nowhere(outcome):
+    scores, codes = np.linspace(0, 1, 200), np.full(200, outcome)
+    assert falling_frequency(scores, codes, np.arange(200) // 4) is None

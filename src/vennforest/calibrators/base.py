@@ -482,12 +482,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             check_is_fitted(self, "classes_")
         if (
             type(scores) is np.ndarray
+            and scores.ndim == 1
             and scores.dtype.char == "d"
-            and scores.shape == (1,)
+            and scores.flags.carray
             and self.on_ == "probability"
+            and self.column_codes_ is None
             and len(self.classes_) == 2
-            and 0 <= scores[0] <= 1
-        ):  # of a single score reading would take most of the time
+            and 0 <= scores.min(initial=0) <= scores.max(initial=1) <= 1
+        ):  # they are what reading would return, and of a single score it takes most of the time
             return self._reversed(scores)
         named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
         scores = in_class_order(scores, self.classes_, self.on_, named=named)

@@ -135,10 +135,12 @@ def upper_ends(W, Y, fit, indices, quantiles):
 def simulated_ratios(weight, positive, indices, theta):
     """Return 2 log lambda(theta), (draws, n), at n scores for simulated labels (draws, m)."""
     W, Y = np.zeros(len(weight) + 1), np.zeros(len(weight) + 1)
-    W[1:] = np.cumsum(weight)
+    for i in range(len(weight)):  # an assignment to a slice takes numba seconds to compile
+        W[i + 1] = W[i] + weight[i]
     ratios = np.empty((len(positive), len(indices)))
     for draw in range(len(positive)):
-        Y[1:] = np.cumsum(positive[draw])
+        for i in range(len(weight)):
+            Y[i + 1] = Y[i] + positive[draw, i]
         below, above = prefix_tree(W, Y), prefix_tree(*mirrored(W, Y))
         for n in range(len(indices)):
             ratios[draw, n] = ratio(theta[n], indices[n], W, Y, below, above)

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +22,7 @@ from vennforest._files import (
     marked,
     shown_path,
 )
-from vennforest._messages import InputError, UnknownNameError, listed
+from vennforest._messages import InputError
 from vennforest._program import __version__
 from vennforest.commands.terminal import leave_stdout, streams_of
 
@@ -277,13 +277,7 @@ class TableOptions(Options):
         """How the tables are written."""
         from vennforest.tables.text import TableFormat
 
-        return TableFormat(
-            decimal=self.decimal,
-            delimiter=self.delimiter,
-            encoding=self.encoding,
-            has_header=not self.no_header,
-            sheet=self.sheet,
-        )
+        return TableFormat(**{name: getattr(self, name) for name in FORM})
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)
@@ -313,8 +307,6 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
                 work(local_options)
             except BrokenPipeError:
                 leave_stdout()
-            except UnknownNameError as error:
-                raise InputError(f"{error}{_other_sheets(local_options)}") from error
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
@@ -333,25 +325,6 @@ def _with_local_inputs(options: OptionsType, stack: ExitStack) -> OptionsType:
     local_options = replace(options, **paths)  # type: ignore[arg-type]
     local_options.addresses.update(addresses)
     return local_options
-
-
-def _other_sheets(options: Options) -> str:
-    """Return which sheet of a workbook was read, if there are others; "" if not."""
-    from vennforest.tables.files import sheet_names
-
-    for name, _ in marked(options, Input) if isinstance(options, TableOptions) else []:
-        path = getattr(options, name)
-        sheets: list[str] = []
-        with suppress(InputError):  # a model file is an archive too, and no workbook
-            sheets = sheet_names(path) if isinstance(path, Path) else []
-        sheet = getattr(options, "sheet", None) or (sheets or [""])[0]
-        if len(sheets) > 1 and sheet in sheets:
-            sheets.remove(sheet)
-            return (
-                f" (in the sheet {sheet!r} of {options.input_name(path)}, which has also "
-                f"{listed(sheets, 8)}: choose one with --sheet)"
-            )
-    return ""
 
 
 @command

@@ -181,7 +181,7 @@ def _watch_scores(
     if calibrator.shift_ is not None:
         raise InputError(
             f"{options.model} is for other shares of the classes than its examples have "
-            "(with_prior): watch the calibrator that it was made from"
+            "(--mean, with_prior): calibrate without them, and watch that calibrator"
         )
     if monitor is None:
         monitor = _new_monitor(options)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import in_class_order
 from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
@@ -77,6 +78,7 @@ class Threshold:
     exact: bool
     reason: str
     _model: CalibratedClassifier | None
+    _classes: NDArray[Any]
     _code: int
 
     def decide(self, X: Any) -> IntArray:
@@ -92,7 +94,7 @@ class Threshold:
         if self.threshold is None:
             raise InputError(self.reason)
         if self._model is None:
-            scores = _one_column(X)
+            scores = _one_column(X, self._classes, self._code)
         else:
             parts = [_of_class(fold.score(X), self._code) for fold in self._model._state.folds]
             scores = np.mean(parts, axis=0)
@@ -187,14 +189,14 @@ def threshold_for(
     delta = check_inside(delta, "delta")
     if y is not None:
         check_order(model, y=y, groups=groups)
-        scores, exact, fitted = _one_column(model), True, None
-        codes, classes = encode_labels(y, n=len(scores))
-        code = class_index(classes, pos_label)
+        codes, classes = encode_labels(y, n=len(as_numbers(model, "scores")))
+        exact, fitted, code = True, None, class_index(classes, pos_label)
+        scores = _one_column(model, classes, code)
     else:
         if groups is not None:
             raise InputError("groups must be given with scores: a model has those of its fit")
         scores, codes, groups, exact = _threshold_examples(model)
-        fitted, code = model, class_index(model.classes_, pos_label)
+        fitted, classes, code = model, model.classes_, class_index(model.classes_, pos_label)
         scores = _of_class(scores, code)
     labels, example_rows = codes == code, np.arange(len(codes))
     if (numbers := encode_groups(groups, labels)) is not None:
@@ -212,7 +214,18 @@ def threshold_for(
         share_flagged = float(flagged.mean())
         observed = _observed_value(promise, flagged, labels, alarm_and_miss)
     return Threshold(
-        threshold, promise, target, delta, observed, share_flagged, n, exact, reason, fitted, code
+        threshold,
+        promise,
+        target,
+        delta,
+        observed,
+        share_flagged,
+        n,
+        exact,
+        reason,
+        fitted,
+        classes,
+        code,
     )
 
 
@@ -332,12 +345,17 @@ def _of_class(scores: FloatArray, code: int) -> FloatArray:
     return scores[:, code]
 
 
-def _one_column(scores: Any) -> FloatArray:
-    """Return user-provided scores, (n,) or (n, 1), as an array of shape (n,)."""
-    checked = check_scores(scores)
+def _one_column(scores: Any, classes: NDArray[Any], code: int) -> FloatArray:
+    """Return user-provided scores of class ``code``, (n,) or (n, 1), as an array of shape (n,).
+
+    A column that is named as that of the other one of two classes becomes 1 - score.
+    """
+    ordered = in_class_order(scores, classes)
+    checked = check_scores(ordered)
     if checked.size != len(checked) or not checked.size:
         raise InputError(f"scores must be one column, not empty, got shape {checked.shape}")
-    return checked.reshape(-1)
+    is_of_other = ordered is not scores and code == 0
+    return 1 - checked.reshape(-1) if is_of_other else checked.reshape(-1)
 
 
 def min_examples(share: float, delta: float) -> int:

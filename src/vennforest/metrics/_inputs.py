@@ -82,7 +82,7 @@ class ClassEstimates:
         follow_up: tuple[ArrayLike, float] | None = None,
     ) -> None:
         check_order(p, y=y, sample_weight=sample_weight, groups=groups)
-        n = len(check_probabilities(p))
+        n = len(as_numbers(p, "p"))
         if not n:
             raise ValueError("p must contain at least one estimate, got 0 sample(s)")
         self.codes, self.labels = encode_labels(y, classes, n)
@@ -108,9 +108,10 @@ class ClassEstimates:
 
     def _columns(self, p: ArrayLike) -> FloatArray:
         """Return probabilities (n, k), or (n, 2) of the one class that ``pos_label`` names."""
-        k, estimates = len(self.labels), check_probabilities(p)
-        if estimates.ndim == 2 or self._pos_label is None:  # else one column is of ``pos_label``
-            estimates = check_probabilities(p, self.labels, self._named)
+        k, is_event = len(self.labels), self._pos_label is not None and np.ndim(p) == 1
+        named = None if is_event else self._named
+        ordered = in_class_order(p, self.labels, name="p", named=named)
+        estimates = check_probabilities(ordered)
         if estimates.ndim == 2 and estimates.shape[1] == k:
             return estimates
         if estimates.ndim == 2 or self.positive is None:
@@ -123,7 +124,8 @@ class ClassEstimates:
                 )
             )
         columns = [1 - estimates, estimates]
-        return np.column_stack(columns if k > 2 or self.positive == 1 else columns[::-1])
+        is_of_event = k > 2 or self.positive == 1 or ordered is not p  # a column with a name
+        return np.column_stack(columns if is_of_event else columns[::-1])
 
     def versus(self, p: ArrayLike | ClassEstimates) -> FloatArray:
         """Return other probabilities (n, k) of the same rows, to be compared with ``self.p``."""

@@ -96,6 +96,8 @@ def _fall(scores: FloatArray, outcome: FloatArray, groups: IntArray | None) -> F
             return FallingFrequency(1.0, 0, *np.full(4, np.nan))
         pairs = np.unique(groups * len(total) + cell[level], return_inverse=True)[1]
         constant, independent = np.ones((n, 1)), float((expected * (1 - expected)).sum())
+        if not independent:  # each cell has one outcome, and their order is that of the scores
+            return FallingFrequency(1.0, 0, *np.full(4, np.nan))
         effect = float(variance_of_sums(constant, expected, pairs, correlation)[0, 0]) / independent
     # The part of the block in which the frequencies of two parts differ most.
     block = regression.blocks[np.argmax(np.add.reduceat(ratios, regression.blocks[:-1])) :][:2]

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import UnknownNameError, listed, nearest
+from vennforest._messages import listed, nearest
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import MAX_NUMBER, CellColumn, CellKind
 from vennforest.tables.files import find_name
@@ -190,7 +190,7 @@ def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
     if missing:
         noun = "column" if len(missing) == 1 else "columns"
         hint = nearest(missing[0], present)
-        raise UnknownNameError(f"the table lacks the {noun} {listed(missing, 5)} of training{hint}")
+        raise InputError(f"the table lacks the {noun} {listed(missing, 5)} of training{hint}")
     return [name for name in present if name not in trained]
 
 

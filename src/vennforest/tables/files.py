@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, dataset, parquet
 
 from vennforest._files import check_unpacked_size, files_of, is_standard, one_line
-from vennforest._messages import UnknownNameError, listed, nearest, needed, warn
+from vennforest._messages import listed, nearest, needed, warn
 from vennforest._validation import InputError, check_option
 from vennforest.tables.cells import (
     MISSING_MARKERS,
@@ -253,44 +253,32 @@ def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
     return dataset.dataset(paths, schema=schema, **layout)
 
 
-@contextmanager
-def _open_workbook(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the sheets of a workbook by name."""
-    openpyxl = needed("openpyxl", "Excel files")
-    with _read_errors(path, " as a workbook"), path.open("rb") as file:
-        with zipfile.ZipFile(file) as archive:
-            check_unpacked_size(archive, path.stat().st_size, str(path))
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        yield {sheet.title: sheet for sheet in book.worksheets}
-        book.close()
-
-
-def sheet_names(path: Path) -> list[str]:
-    """Return the names of the sheets of a workbook; [] for other files."""
-    if not path.is_file():
-        return []
-    with path.open("rb") as file:
-        if not file.read(8).startswith(ZIP):
-            return []
-    with _open_workbook(path) as sheets:
-        return list(sheets)
-
-
 def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
     """Return a sheet of a workbook from its first to its last row that is not empty.
 
     Columns without a name and a cell are left out.
     """
-    with _open_workbook(path) as sheets:
+    openpyxl = needed("openpyxl", "Excel files")
+    with _read_errors(path, " as a workbook"), path.open("rb") as file:
+        with zipfile.ZipFile(file) as archive:
+            check_unpacked_size(archive, path.stat().st_size, str(path))
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        sheets = {sheet.title: sheet for sheet in book.worksheets}
         name = find_name(sheets, form.sheet or next(iter(sheets), ""), "sheet", f" in {path}")
         rows = _filled_rows(sheets[name], f"the sheet {name!r} of {path}")
+        book.close()
+    if form.sheet is None and (others := [sheet for sheet in sheets if sheet != name]):
+        warn(
+            f"{path.name} has several sheets, of which {name!r} is read and not {listed(others, 8)}"
+            ": --sheet names another"
+        )
     first, last, width = min(rows), max(rows), max(map(len, rows.values()))
     cells = np.full((last - first + 1, width), None, object)
     for i, row in rows.items():
         cells[i - first, : len(row)] = row
-    names: list[Any] = [*cells[0]] if form.has_header else [*numbered_names(width)]
+    names: list[Any] = [*(numbered_names(width) if form.no_header else cells[0])]
     names_of_columns, arrays = [], []
-    for j, column in enumerate(cells[1:].T if form.has_header else cells.T):
+    for j, column in enumerate(cells.T if form.no_header else cells[1:].T):
         if names[j] is not None or any(cell is not None for cell in column):
             names_of_columns.append(f"Unnamed: {j}" if names[j] is None else str(names[j]))
             arrays.append(plain_array(pd.Series(column, dtype=object), names_of_columns[-1]))
@@ -384,7 +372,7 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
     if name in names:
         return name
     hint = nearest(name, names) or f": there are {listed(names, 8)}"
-    raise UnknownNameError(f"there is no {noun} {name!r}{where}{hint}")
+    raise InputError(f"there is no {noun} {name!r}{where}{hint}")
 
 
 def find_names(names: Iterable[str], wanted: Iterable[str], where: str) -> None:

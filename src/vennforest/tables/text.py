@@ -54,8 +54,8 @@ class TableFormat:
     encoding : str, optional
         Encoding of CSV, such as ``"cp1250"``; by default UTF-16 by its mark, else UTF-8, else
         cp1252.
-    has_header : bool, default=True
-        Whether the first row of CSV or Excel names the columns; else they are ``column0``, ….
+    no_header : bool, default=False
+        Whether the first row of CSV or Excel is no names of columns; they are ``column0``, … then.
     sheet : str, optional
         Name of the sheet of a workbook, by default the first.
     """
@@ -63,7 +63,7 @@ class TableFormat:
     decimal: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
-    has_header: bool = True
+    no_header: bool = False
     sheet: str | None = None
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class TextTable:
     n_rows = None
 
     def __init__(self, path: Path, form: TableFormat) -> None:
-        self._path, self._has_header = path, form.has_header
+        self._path, self._has_header = path, not form.no_header
         self._encoding, may_be_open = _scan(path, form.encoding)
         first_line = re.split(rb"[\r\n]", next(self._blocks()), maxsplit=1)[0].decode()
         sign = SEPARATOR.fullmatch(first_line)
@@ -110,7 +110,7 @@ class TextTable:
             self._refuse_open_quote()
         self._header = self._reader({}).schema.names
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(self._header)]
-        names = names if form.has_header else numbered_names(len(names))
+        names = names if self._has_header else numbered_names(len(names))
         self.schema = pa.schema([(name, pa.string()) for name in names])
         self.is_detected = form.decimal is None and self._delimiter == ";"
         self.decimal = form.decimal or ("," if self.is_detected and self._has_commas() else ".")
