@@ -19,7 +19,6 @@ from vennforest.metrics import (
 )
 from vennforest.metrics.losses import (
     Difference,
-    difference_over_rows,
     log_losses,
     squared_losses,
 )
@@ -43,13 +42,11 @@ def difference_over_folds(
 
     Training sets of different folds overlap, so the variance of the mean is (1/K + n_test/n_train)
     times that of the K fold means (Nadeau & Bengio 2003, section 3). With one fold it is that of
-    `difference_over_rows`.
+    `Predictions.difference`.
     """
     k, fold = predictions.n_folds, predictions.fold
     if k == 1:
-        return difference_over_rows(
-            first, second, predictions.groups, predictions.units, predictions.weight
-        )
+        return predictions.difference(first, second)
     gap = first - second
     weight = np.ones(len(gap)) if predictions.weight is None else predictions.weight
     means = np.bincount(fold, weight * gap, minlength=k) / np.bincount(fold, weight, minlength=k)
@@ -184,13 +181,7 @@ def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates
         matrix,
         {m: predictions.mean(matrix.paid(matrix.decide(e.p), codes)) for m, e in estimates.items()},
         of_constants,
-        difference_over_rows(
-            constant,
-            matrix.paid(decisions, codes),
-            predictions.groups,
-            predictions.units,
-            predictions.weight,
-        ),
+        predictions.difference(constant, matrix.paid(decisions, codes)),
         np.bincount(decisions, minlength=len(matrix.decisions)),
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from vennforest._messages import not_one_of, shown
 from vennforest._validation import InputError, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
-from vennforest.metrics.losses import Difference, difference_over_rows
+from vennforest.metrics.losses import Difference
 from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
 from vennforest.report.breakdown import (
     level_edges,
@@ -287,16 +286,6 @@ class Findings:
         return bool(is_off) or "classes" in self.rejected
 
     @property
-    def is_beaten(self) -> bool:
-        """Whether another method has a lower loss beyond chance."""
-        return any(gap.clear and gap.mean < 0 for gap in self.differences.values())
-
-    @property
-    def most_frequent(self) -> str:
-        """The most frequent class."""
-        return str(self.classes["n"].idxmax())
-
-    @property
     def shown_methods(self) -> list[str]:
         """The methods of the first picture, the recommended one first."""
         others = self.measures if self.origin.kind == "given" else [RAW]
@@ -466,17 +455,7 @@ def find(
         baseline=baseline,
         auc=area,
         # The log loss tells rare classes apart, which hardly move the Brier score.
-        gain=difference_of_losses(
-            shares,
-            best,
-            codes,
-            partial(
-                difference_over_rows,
-                groups=groups,
-                units=predictions.units,
-                weight=predictions.weight,
-            ),
-        ),
+        gain=difference_of_losses(shares, best, codes, predictions.difference),
         skill=judged.log_loss_skill()
         if np.isfinite(measures[method].log_loss)
         else judged.brier_skill(),

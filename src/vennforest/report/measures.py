@@ -18,7 +18,12 @@ from vennforest.metrics import (
 )
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
-from vennforest.metrics.losses import log_losses, squared_losses
+from vennforest.metrics.losses import (
+    Difference,
+    difference_over_rows,
+    log_losses,
+    squared_losses,
+)
 from vennforest.metrics.variance import units_of
 from vennforest.multiprobability import Multiprobability
 
@@ -178,6 +183,10 @@ class Predictions:
         weight = None if self.weight is None else self.weight[rows]
         options = {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
         return options if weight is None else options | {"sample_weight": weight}
+
+    def difference(self, first: FloatArray, second: FloatArray) -> Difference:
+        """Return the mean difference of losses (n,) over rows, or groups, with its interval."""
+        return difference_over_rows(first, second, self.groups, self.units, self.weight)
 
     def judged(self, estimates: MethodEstimates) -> Estimates:
         """Return one method's estimates with their measures."""
