@@ -16,7 +16,7 @@ import numpy as np
 from experiments.studies.tables import RESULTS, write_rows
 from scipy.special import expit, logit
 
-from vennforest.counts import binomial_bound
+from vennforest._numerics import binomial_bound
 from vennforest.metrics import calibration_band, decision_curve
 
 LEVEL, N_CURVES, N_TABLES, N_TRUTH = 0.95, 150, 1000, 2_000_000

@@ -5,8 +5,7 @@ Writes ``experiments/results/measures.csv``: for every measure, with two and thr
 tables in which a 95% interval has an interval at all, and in which that contains the true value.
 Log-odds are wrong by an intercept and a slope. Labels of a group share a normal effect. Weights are
 the inverse of the chance to be drawn, which depends on the score, so true values are those of all
-scores. A design that is in the file
-already is not drawn again.
+scores. A design that is in the file already is not drawn again.
 """
 
 from itertools import product
@@ -126,12 +125,12 @@ def study(k, groups, is_weighted, events, seed):
             "weights": "yes" if is_weighted else "no",
             "events": events,
             "mean_events": f"{np.mean(count):.1f}",
-            "tables": len(given),
-            "with_interval": f"{np.mean(given):.3f}",
+            "tables": len(has_intervals),
+            "with_interval": f"{np.mean(has_intervals):.3f}",
             "coverage": f"{np.mean(hits[name]):.3f}" if name in hits else "",
             "seed": seed,
         }
-        for name, given in present.items()
+        for name, has_intervals in present.items()
     ]
 
 

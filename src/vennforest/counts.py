@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv
 
 from vennforest._class_columns import (
     ScoreNames,
@@ -475,11 +474,3 @@ def _codes(batch: Any, name: str, codes_of: dict[Any, int]) -> IntArray:
     labels = encoded.dictionary.to_pylist()
     codes = np.array([codes_of.setdefault(label, len(codes_of)) for label in labels], np.intp)
     return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)])
-
-
-def binomial_bound(s: ArrayLike, m: ArrayLike, error: float, *, upper: bool) -> FloatArray:
-    """Return the bound of Clopper & Pearson (1934) for s of m, each with this error."""
-    s, m = np.asarray(s, np.float64), np.asarray(m, np.float64)
-    if upper:
-        return np.where(s < m, betainccinv(s + 1, np.maximum(m - s, 1), error), 1.0)
-    return np.where(s > 0, betaincinv(np.maximum(s, 1), m - s + 1, error), 0.0)

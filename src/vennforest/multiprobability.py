@@ -277,16 +277,23 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
 
 
 @kernel
+def clipped_sum(factor: float, p: FloatArray, low: FloatArray, up: FloatArray) -> float:
+    """Return the sum of ``clip(factor * p, low, up)`` over a row (k,)."""
+    total = 0.0
+    for j in range(len(p)):
+        total += min(max(factor * p[j], low[j]), up[j])
+    return total
+
+
+@kernel
 def scale_rows(p: FloatArray, lower: FloatArray, upper: FloatArray, out: FloatArray) -> None:
     """Write ``clip(c * p, lower, upper)`` to ``out``, with the c for which each row sums to 1.
 
-    All arrays are (n, k). The sum of a clipped row is a non-decreasing, piecewise linear function
-    of c, with a kink where an entry reaches a bound. Newton's step is exact if it stays within one
-    piece. If it leaves the interval that must contain c, the next kink is tried, so the search
-    ends.
+    All arrays are (n, k). The sum of a clipped row is a non-decreasing function of c, straight
+    between the c at which entries reach a bound: the two of these around 1 are found by bisection.
     """
     n, k = p.shape
-    q, low_bend, up_bend = np.empty(k), np.empty(k), np.empty(k)
+    q, bends = np.empty(k), np.empty(2 * k)
     for row in range(n):
         low, up, scaled = lower[row], upper[row], out[row]
         total = 0.0
@@ -297,46 +304,23 @@ def scale_rows(p: FloatArray, lower: FloatArray, upper: FloatArray, out: FloatAr
         for j in range(k):
             scaled[j] = q[j] / total
             is_outside |= (scaled[j] < low[j]) | (scaled[j] > up[j])
+            bends[j], bends[k + j] = low[j] / q[j], up[j] / q[j]
         if not is_outside:
             continue
-        for j in range(k):
-            low_bend[j], up_bend[j] = low[j] / q[j], up[j] / q[j]
-        factor, too_small, too_large = 1 / total, -1.0, np.inf
-        while True:  # every step narrows the interval
-            clipped, rise = 0.0, 0.0
-            for j in range(k):
-                clipped += min(max(factor * q[j], low[j]), up[j])
-            # The rise of the sum towards 1, and the next bend on the way.
-            if clipped < 1:
-                too_small, bend = factor, np.inf
-                for j in range(k):
-                    if low_bend[j] <= factor < up_bend[j]:
-                        rise += q[j]
-                    if low_bend[j] > factor:
-                        bend = min(bend, low_bend[j])
-                    elif up_bend[j] > factor:
-                        bend = min(bend, up_bend[j])
+        bends.sort()
+        first, last = 0, 2 * k - 1
+        while last - first > 1:
+            middle = (first + last) // 2
+            if clipped_sum(bends[middle], q, low, up) < 1:
+                first = middle
             else:
-                too_large, bend = factor, 0.0
-                for j in range(k):
-                    if low_bend[j] < factor <= up_bend[j]:
-                        rise += q[j]
-                    if up_bend[j] < factor:
-                        bend = max(bend, up_bend[j])
-                    elif low_bend[j] < factor:
-                        bend = max(bend, low_bend[j])
-            newton = max(factor + (1 - clipped) / rise, 0.0) if rise > 0 else -1.0
-            if min(factor, bend) <= newton <= max(factor, bend):
-                factor = newton
-                break
-            following = newton if too_small < newton < too_large else bend
-            if not too_small < following < too_large:
-                break
-            factor = following
-        total = 0.0
-        for j in range(k):
-            scaled[j] = min(max(factor * q[j], low[j]), up[j])
-            total += scaled[j]
+                last = middle
+        below = clipped_sum(bends[first], q, low, up)
+        rise = clipped_sum(bends[last], q, low, up) - below
+        share = min(max((1 - below) / rise, 0.0), 1.0) if rise > 0 else 0.0
+        factor = bends[first] + share * (bends[last] - bends[first])
+        total = clipped_sum(factor, q, low, up)
         for j in range(k):
             # Clipped once more, since the division rounds.
-            scaled[j] = min(max(scaled[j] / total, low[j]), up[j])
+            clipped = min(max(factor * q[j], low[j]), up[j])
+            scaled[j] = min(max(clipped / total, low[j]), up[j])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from vennforest._messages import shown, warn
+from vennforest._numerics import root_of_increasing
 from vennforest._validation import FloatArray, InputError, check_array, require
 from vennforest.multiprobability import Multiprobability
 
@@ -27,13 +28,11 @@ SMALLEST_SHARE = 1e-6
 SMALLEST_GIVEN_SHARE = 1e-12
 """Smallest share of a class that a user may give: ratios of smaller ones lose their digits."""
 
-MAX_POLISHING_STEPS = 30
-TRUST_REGION = {"gtol": 1e-7, "max_trust_radius": 1e6}
-"""The search for given means: a trust region of any size, since the loss is convex, and at the end,
-from this gradient on, at most so many of Newton's steps."""
+MAX_STEPS, MAX_LOG_STEP = 100, 5.0
+"""Steps of the search for factors, and the largest change of a logarithm in one of Newton's."""
 
-NEWTON_TOLERANCE = 1e-9
-"""Step of a search for one number after which Newton's next one is rounding."""
+MEAN_TOLERANCE = 1e-14
+"""Difference of a mean from its target at which the search for factors ends."""
 
 MAX_SHIFT = 700.0
 """Largest shift of log-odds: its exponential is a finite number."""
@@ -144,22 +143,20 @@ def shift_intervals(
     low: FloatArray, high: FloatArray, factors: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper ends (n, k) of intervals for new class shares, see `shift_bounds`."""
-    if len(factors) == 2:
-        p0 = _odds(low[:, 1], high[:, 0], factors[1], factors[0])
-        p1 = _odds(high[:, 1], low[:, 0], factors[1], factors[0])
-        return np.column_stack([1 - p1, p0]), np.column_stack([1 - p0, p1])
-    lower, upper = np.empty_like(low), np.empty_like(high)
-    for j, factor in enumerate(factors):
-        of_others = np.delete(factors, j)
-        lower[:, j] = _odds(low[:, j], 1 - low[:, j], factor, of_others.max())
-        upper[:, j] = _odds(high[:, j], 1 - high[:, j], factor, of_others.min())
+    k = len(factors)
+    if k == 2:  # the ends of the first class are 1 minus those of the second
+        lower, upper = shift_ends(low[:, 1], high[:, 1], factors, 1)
+        return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
+    ends = [shift_ends(low[:, j], high[:, j], factors, j) for j in range(k)]
+    lower, upper = np.stack(ends, axis=2)
     return lower, upper
 
 
-def _odds(p: FloatArray, complement: FloatArray, factor: float, of_complement: float) -> FloatArray:
-    """Return p after its odds are multiplied by the ratio of the factors."""
-    odds = factor * p
-    return odds / (odds + of_complement * complement)
+def shift_ends(low: FloatArray, high: FloatArray, factors: FloatArray, j: int) -> FloatArray:
+    """Return the ends (2, n) of intervals of class j for new class shares, see `shift_bounds`."""
+    of_others = np.delete(factors, j)
+    ends = zip((low, high), (of_others.max(), of_others.min()), strict=True)
+    return np.array([factors[j] * p / (factors[j] * p + other * (1 - p)) for p, other in ends])
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,50 +275,39 @@ def factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) -> F
     return np.asarray(factors)
 
 
-@np.errstate(under="ignore", invalid="ignore", divide="ignore")
+@np.errstate(all="ignore")
 def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the logarithms (k,), with mean 0, of the factors that give p (n, k) weighted means.
 
     With weights (n,) of sum 1, the logarithms a minimise the convex function
     ``sum_i weight_i log sum_j p_ij exp(a_j) - means @ a``, whose gradient is the mean of the
-    shifted probabilities minus the target.
+    shifted probabilities minus the target. A step is Newton's, or of iterative scaling (Darroch &
+    Ratcliff 1972) where that gains more.
     """
     p, k = np.maximum(p, np.finfo(float).tiny), len(means)
     p = p / p.sum(axis=1, keepdims=True)
     if k == 2:
         return _log_factors_of_two(p, means, weight)
-    unit = 1 / np.sqrt(np.maximum(weight @ (p * (1 - p)), np.finfo(float).eps))
 
-    def shifted(logs: FloatArray) -> FloatArray:
-        return shift_probabilities(p, np.exp(logs - logs.max()))
+    def loss(logs: FloatArray) -> float:
+        return float(weight @ np.log(p @ np.exp(logs - logs.max())) + logs.max() - means @ logs)
 
-    # The mean of the logarithms changes nothing; its square keeps the search from drifting.
-    def loss(t: FloatArray) -> tuple[float, FloatArray]:
-        logs = unit * t
-        mean, largest = logs.mean(), logs.max()
-        value = float(weight @ np.log(p @ np.exp(logs - largest))) + largest - means @ logs
-        return value + mean**2 / 2, unit * (weight @ shifted(logs) - means + mean / k)
-
-    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
-        q, v = shifted(unit * t), unit * v
-        curvature = v * (weight @ q) - (weight * (q @ v)) @ q
-        return np.asarray(unit * (curvature + v.mean() / k))
-
-    result: Any = minimize(  # type: ignore[call-overload]
-        loss, np.zeros(k), jac=True, hessp=curve, method="trust-ncg", options=TRUST_REGION
-    )
-    logs = unit * result.x
-    for _ in range(MAX_POLISHING_STEPS):  # Newton's, which the loss no longer shows
-        q = shifted(logs)
-        gradient = weight @ q - means
-        if (np.abs(gradient) < np.minimum(1e-15, 1e-6 * means)).all():
+    logs = np.zeros(k)
+    for _ in range(MAX_STEPS):
+        q = shift_probabilities(p, np.exp(logs - logs.max()))
+        mean = np.maximum(weight @ q, np.finfo(float).tiny)
+        if (np.abs(mean - means) < np.minimum(MEAN_TOLERANCE, 1e-6 * means)).all():
             break
-        hessian = np.diag(weight @ q) - (weight[:, None] * q).T @ q
-        scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
-        scaled = hessian * scale * scale[:, None]
-        step = scale * np.linalg.lstsq(scaled, scale * gradient, rcond=1e-14)[0]
-        logs = logs - np.clip(step - step.mean(), -5, 5)
-    return np.asarray(logs - logs.mean())
+        hessian = np.diag(mean) - (weight[:, None] * q).T @ q
+        unit = 1 / np.sqrt(np.maximum(hessian.diagonal(), np.finfo(float).tiny))
+        step = np.linalg.lstsq(hessian * unit * unit[:, None], unit * (means - mean), rcond=1e-14)[
+            0
+        ]
+        newton = logs + np.clip(unit * step, -MAX_LOG_STEP, MAX_LOG_STEP)
+        scaled = logs + np.log(means / mean)  # iterative scaling, which never raises the loss
+        logs = newton if loss(newton) <= loss(scaled) else scaled
+        logs = np.clip(logs - logs.mean(), -MAX_SHIFT, MAX_SHIFT)
+    return logs
 
 
 def _log_factors_of_two(p: FloatArray, means: FloatArray, weight: FloatArray) -> FloatArray:
@@ -336,30 +322,6 @@ def _log_factors_of_two(p: FloatArray, means: FloatArray, weight: FloatArray) ->
 
     shift = root_of_increasing(excess, 0.0, MAX_SHIFT)
     return np.array([-shift / 2, shift / 2])
-
-
-def root_of_increasing(
-    function: Callable[[float], tuple[float, float]], start: float, limit: float
-) -> float:
-    """Return the root in [-limit, limit] of an increasing function, or the end nearest to it.
-
-    ``function`` returns its value and derivative. Newton's method, safeguarded by bisection of the
-    interval that contains the root.
-    """
-    low, high, x = -np.inf, np.inf, float(np.clip(start, -limit, limit))
-    while True:
-        value, derivative = function(x)
-        if value == 0 or (value > 0 and x == -limit) or (value < 0 and x == limit):
-            return x
-        low, high = (low, x) if value > 0 else (x, high)
-        with np.errstate(divide="ignore", over="ignore"):
-            nearer = float(np.clip(x - np.divide(value, max(derivative, 0.0)), -limit, limit))
-        # At the root itself, rounding can make the sign of the last step either.
-        if abs(nearer - x) > NEWTON_TOLERANCE and not low < nearer < high:
-            nearer = (max(low, -limit) + min(high, limit)) / 2
-        if not abs(nearer - x) > NEWTON_TOLERANCE:  # NaN ends it too
-            return nearer
-        x = nearer
 
 
 @dataclass(frozen=True, eq=False)

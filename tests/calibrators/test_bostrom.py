@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit
 
 from oracles import formulas as oracle
 from vennforest.calibrators import Uncalibrated
-from vennforest.calibrators.bostrom import BostromScaling, brier_scores, onto_grid
+from vennforest.calibrators.bostrom import BostromScaling
 
 
 def drawn(rng, k, n):
@@ -107,13 +106,15 @@ def test_scores_that_are_no_probabilities_are_refused_with_the_way_out():
     assert_allclose(p.sum(axis=1), 1, atol=1e-14)
 
 
-def test_many_distinct_values_are_moved_onto_a_grid_without_loss():
+def test_many_distinct_values_are_put_together_with_hardly_a_loss():
     rng = np.random.default_rng(0)
     A, B = np.arange(51)[:, None, None], np.arange(51)[:, None]
-    for low in (0.0, 0.999):
-        values = np.append(np.unique(rng.uniform(low, 1, 5000)), [low, 1.0])
-        square, linear = rng.random((2, len(values))) / len(values) * [[1], [-2]]
-        q = expit(B - A * values)
-        expected = (q * (q * square + linear)).sum(axis=2)
-        assert len(onto_grid(values, square, linear)[0]) < len(values)
-        assert_allclose(brier_scores(values, square, linear), expected, rtol=0, atol=1e-14)
+    for power in (0.3, 3.0):
+        s = rng.beta(1, 2, 6000)
+        y = rng.random(6000) < s**power
+        winner = np.maximum(s, 1 - s)
+        is_right = (s > 0.5) == y
+        raised = winner + (1 - winner) / (1 + np.exp(B - A * winner))
+        brier = 2 * np.square(raised - is_right).mean(axis=2)
+        model = BostromScaling().fit(s, y)
+        assert brier[model.A_, model.B_] <= brier.min() + 1e-6

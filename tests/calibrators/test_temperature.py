@@ -12,7 +12,6 @@ from oracles import formulas as oracle
 from vennforest import VennAbers
 from vennforest._messages import CalibrationWarning
 from vennforest.calibrators import PooledCalibration, TemperatureScaling, VectorScaling
-from vennforest.calibrators import softmax as maps_of_softmax
 from vennforest.calibrators.softmax import fit_temperature, root_of_increasing
 
 
@@ -122,7 +121,7 @@ def test_the_temperature_of_many_rows_does_not_depend_on_how_they_are_cut(monkey
     rng = np.random.default_rng(5)
     logits, codes, _ = drawn(rng, 3_000, 7)
     expected = fit_temperature(logits, np.eye(7)[codes])
-    monkeypatch.setattr(maps_of_softmax, "NUMBERS_IN_BLOCK", 50)
+    monkeypatch.setattr("vennforest._numerics.NUMBERS_IN_BLOCK", 50)
     assert_allclose(fit_temperature(logits, np.eye(7)[codes]), expected, rtol=1e-12)
     single = fit_temperature(logits.astype(np.float32), np.eye(7)[codes])
     assert_allclose(single, expected, rtol=1e-5)

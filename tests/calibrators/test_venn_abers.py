@@ -285,7 +285,7 @@ def test_intervals_of_many_scores_are_nearly_those_of_single_ones(rng):
     new = rng.choice(scores, 5_000)
     curves = interval_curves(scores, y, 2, 0.95)
     of_all = read_intervals(curves, new, model.classes_, 0.95)
-    intervals = model._intervals(new, 0.95)
+    intervals = model.predict_confidence(new)
     width, width_of_all = (i.upper[:, 1] - i.lower[:, 1] for i in (intervals, of_all))
     assert width.mean() == pytest.approx(width_of_all.mean(), rel=0.05)
     contains = (intervals.lower[:, 1] <= new) & (new <= intervals.upper[:, 1])
@@ -330,7 +330,7 @@ def test_wrong_input_is_named_with_the_rule_and_the_value():
 @pytest.mark.parametrize("merge", ["pooled", "log"])
 @pytest.mark.parametrize("shares", [None, {0: 0.5}])
 def test_top_labels_are_those_of_the_tables_of_all_classes(k, merge, shares, monkeypatch):
-    monkeypatch.setattr("vennforest.calibrators.softmax.NUMBERS_IN_BLOCK", 40)  # several blocks
+    monkeypatch.setattr("vennforest._numerics.NUMBERS_IN_BLOCK", 40)  # several blocks
     rng = np.random.default_rng([20261127, k])
     logits = rng.normal(size=(150, k)) * 2
     y = np.append(np.arange(k), (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)[k:])

@@ -3,6 +3,7 @@
 import csv
 import re
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -388,6 +389,33 @@ def dependence_table():
             yield f"| {row['design']} | {' | '.join(cells)} |"
 
 
+MEASURES = [
+    ("log_loss", "log loss"), ("brier", "Brier score"), ("auc", "AUC"),
+    ("log_loss_skill", "log-loss skill"), ("brier_skill", "Brier skill"),
+    ("log_loss_difference", "difference of log losses"),
+    ("brier_difference", "difference of Brier scores"), ("auc_difference", "difference of AUCs"),
+    ("observed_expected", "observed / expected"), ("intercept", "intercept"), ("slope", "slope"),
+    ("ici", "ICI"), ("net_benefit_low", "net benefit, low threshold"),
+    ("net_benefit_high", "net benefit, high threshold"),
+    ("difference_low", "its difference, low threshold"),
+    ("difference_high", "its difference, high threshold"),
+]  # fmt: skip
+
+
+def measure_table():
+    for key, name in MEASURES:
+        cells = []
+        for groups, weights in product(("none", "20 uneven", "100"), ("no", "yes")):
+            rows = [
+                row for row in rows_of("measures")
+                if (row["measure"], row["groups"], row["weights"]) == (key, groups, weights)
+                and row["coverage"]
+            ]  # fmt: skip
+            values = sorted(float(row["coverage"]) for row in rows)
+            cells.append(f"{short(values[0], 2)} to {short(values[-1], 2)}" if values else "none")
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
 # How the work of a row and what it is compared with begin, and their names on the page.
 SPEED = [
     ("CalibratedClassifier(forest).fit, 15,000", "the forest's fit with oob_score",
@@ -442,7 +470,7 @@ TABLES = {
         blend_table(), leaf_table(), share_table(), member_table(), fit_blend_table(),
         bounds_table(),
         interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
-        speed_table(), dependence_table(), means_table(), grid_table(),
+        speed_table(), dependence_table(), measure_table(), means_table(), grid_table(),
     ],
     "README.md": [
         package_table(

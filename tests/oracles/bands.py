@@ -38,7 +38,8 @@ def band_at(groups, x, level):
 def difference_of_net_benefit(y, p, q, threshold, groups, level):
     """Difference, and half the width of its interval.
 
-    Half a row more of each kind of gain, times the design effect of groups, at least 1.
+    Half a row more of each kind of gain, times the design effect of groups, at least 1; degrees of
+    freedom of Kish's number of rows, or groups, of the rarer label.
     """
     odds = threshold / (1 - threshold)
     gains = [
@@ -54,4 +55,8 @@ def difference_of_net_benefit(y, p, q, threshold, groups, level):
     if not isinstance(groups, range) and independent > 1e-12:
         effect = max(1.0, clustered / independent)
     total = effect * (independent + sum(kind**2 / 2 for kind in [1, -1, odds, -odds]))
-    return mean, stdtrit(len(labels) - 1, (1 + level) / 2) * np.sqrt(total) / len(gains)
+    counts = [[sum(a == b and h == k for a, h in zip(y, groups, strict=True)) for k in labels]
+              for b in (0, 1)]  # fmt: skip
+    units = min(sum(c) ** 2 / max(1, sum(m**2 for m in c)) for c in counts)
+    margin = np.sqrt(total) / len(gains)
+    return mean, stdtrit(units - 1, (1 + level) / 2) * margin if units >= 2 else np.nan

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from vennforest.performance.recalibration import Recalibration
+from vennforest.performance.recalibration import Recalibration, _recalibration_features
 
 
 def examples(seed, k=2, n=400):
@@ -14,7 +14,9 @@ def examples(seed, k=2, n=400):
 
 def penalised(theta, recalibration, p, codes, weight, extra):
     """Return the negative log likelihood of a map, row by row."""
-    logs, f = recalibration.features(p, extra)
+    clip, knots = recalibration.min_probability, recalibration.knots
+    logs, f = _recalibration_features(p, extra, clip, knots)
+    f = (f - recalibration.mean) / recalibration.spread
     c, r = f.shape[1:]
     theta = theta.reshape(c, r)
     total = 0.5 * (recalibration.precision * theta.ravel() ** 2).sum()

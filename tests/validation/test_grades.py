@@ -163,3 +163,17 @@ def test_grades_refuses(n, grade, message):
 def test_stability_refuses(reference, message):
     with pytest.raises(ValueError, match=message):
         population_stability(["A"] * 20, reference)
+
+
+def test_prudent_bounds_are_those_of_pluto_and_tasche():
+    """100, 400 and 300 borrowers, without defaults, and with 0, 2 and 1 of them."""
+    n, p = (100, 400, 300), (0.001, 0.004, 0.01)
+    for defaults, level, expected in [
+        ((0, 0, 0), 0.5, (0.0009, 0.0010, 0.0023)),
+        ((0, 0, 0), 0.99, (0.0057, 0.0066, 0.0152)),
+        ((0, 2, 1), 0.9, (0.0083, 0.0095, 0.0129)),
+    ]:
+        rows = [np.repeat(values, n) for values in (p, ["A", "B", "C"])]
+        y = np.concatenate([np.arange(m) < d for m, d in zip(n, defaults, strict=True)])
+        frame = grades(y.astype(int), *rows, level=level)
+        assert frame["prudent"].round(4).tolist() == pytest.approx(list(expected), abs=1.01e-4)

@@ -1,7 +1,5 @@
 """Internal-external validation: every site as if it were alone, and a meta-analysis over sites."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from vennforest import CalibratedClassifier
 from vennforest.metrics import Estimates, auc_interval, calibration_line
 from vennforest.report import evaluate, sections
+from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.validation import internal_external
 from vennforest.validation.sites import SCALES, pool
 
@@ -102,14 +101,21 @@ def test_the_lines_over_sites_are_the_mean_of_their_rows_and_the_range_of_anothe
         assert another[0] <= pooled[0] < pooled[1] <= another[1]
 
 
-def test_a_site_without_events_is_left_out_of_the_means():
+def test_a_site_without_events_counts_half_of_one_and_has_no_slope():
     X, y, site = table_of_sites()
+    p = expit(X["a"].to_numpy())
     y = np.where(site == "City", 0, y)
-    frame = internal_external(y, expit(X["a"]), site)
+    frame = internal_external(y, p, site)
     others = site != "City"
-    alone = internal_external(y[others], expit(X["a"])[others], site[others])
-    means = ["observed_expected", "slope", "auc_low", "auc_high"]
+    alone = internal_external(y[others], p[others], site[others])
+    means = ["slope", "auc_low", "auc_high"]
     assert frame.loc["pooled", means].tolist() == pytest.approx(alone.loc["pooled", means].tolist())
+    ratios = [(np.log(0.5 / (p[~others].sum() + 0.5)), 2**0.5)]
+    for name in SITES[1:]:
+        line = calibration_line(y[site == name], p[site == name])
+        ratios.append((np.log(line.observed_expected.value), line.observed_expected.standard_error))
+    mean, *_ = pool(*np.transpose(ratios), 0.95)
+    assert frame.loc["pooled", "observed_expected"] == pytest.approx(np.exp(mean))
 
 
 def test_of_many_classes_the_event_is_that_the_predicted_label_is_right():
@@ -175,22 +181,33 @@ def test_sites_that_are_alike_are_not_named():
     assert not any(evaluation.sections["sites"].rejected.values())
 
 
-@pytest.mark.parametrize(("half_widths", "is_off"), [(1.37, False), (1.42, True)])
-def test_sites_are_tested_at_a_level_adjusted_for_their_number(monkeypatch, half_widths, is_off):
-    """Eight intervals together at 5%: each has 1.395 of its half-width at 95%."""
-    half = 0.3 / half_widths
-    row = {"observed_expected": np.exp([0.3, 0.3 - half, 0.3 + half]), "slope": [1, 0.9, 1.1]}
-    row["auc"] = [0.8, 0.7, 0.9]
-    columns = {
-        f"{name}{end}": [value] * 6
-        for name, values in row.items()
-        for end, value in zip(("", "_low", "_high"), values, strict=True)
-    }
-    frame = pd.DataFrame({"n": 9, **columns}, index=[*"abcd", "pooled", "another site"])
-    monkeypatch.setattr(sections, "internal_external", lambda **options: frame)
-    predictions = SimpleNamespace(groups=None, estimates={"m": 0}, for_metric=lambda e: {})
-    section = sections.compared_sites(predictions, None, np.array([*"abcd"]))
-    assert any(section.rejected.values()) == is_off
+def judged_sites(rng, factors, n=150):
+    """Return the section of sites at which the odds of an event are multiplied by factors."""
+    z = rng.normal(-1, 1, n * len(factors))
+    site = np.repeat(np.arange(len(factors)), n)
+    q = expit(z) * np.array(factors)[site] / (1 - expit(z) * (1 - np.array(factors)[site]))
+    y = (rng.random(len(z)) < q).astype(int)
+    p = np.column_stack([1 - expit(z), expit(z)])
+    estimates = MethodEstimates(p)
+    predictions = Predictions(
+        np.array([0, 1]), y, np.zeros(len(y), int), np.arange(len(y)), {"m": estimates}, positive=1
+    )
+    return sections.compared_sites(predictions, estimates, site.astype(str))
+
+
+def test_a_site_without_events_is_named_and_counted():
+    section = judged_sites(np.random.default_rng(5), [1, 1, 0, 1])
+    assert section.rejected["observed over expected"] == ["2"]
+    assert section.numbers["pooled"] == {"observed_expected": 4, "slope": 3, "auc": 3}
+    frame = section.frame
+    assert frame.loc["another site", "observed_expected_low"] < 0.5
+    assert frame.loc["2", "observed_expected_high"] < 0.5
+
+
+def test_of_right_sites_few_tables_name_one():
+    rng = np.random.default_rng(6)
+    named = [any(judged_sites(rng, [1.0] * 8).rejected.values()) for _ in range(60)]
+    assert np.mean(named) <= 0.05 + 3 * (0.05 * 0.95 / 60) ** 0.5
 
 
 def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():

@@ -10,7 +10,7 @@ from vennforest.calibrators.formula import Term, divided_by_sum, first_of_larges
 from vennforest.counts import ScoreCounts
 
 N_VALUES = 51  # A and B are integers from 0 to 50
-N_CELLS = 4096  # more distinct probabilities than this are replaced by as many evenly spaced ones
+N_CELLS = 4096  # equal cells at whose means probabilities are put together if there are more
 EQUAL_BRIER_SCORE = 1e-12  # mean Brier scores closer than this are equal
 
 
@@ -57,6 +57,10 @@ class BostromScaling(Calibrator):
         linear[rows, winner] = 0
         square, linear = weights.sum(axis=1) * square, (weights * linear).sum(axis=1)
         values, group = np.unique(largest, return_inverse=True)
+        if len(values) > N_CELLS:
+            group = (largest * N_CELLS).astype(np.intp)
+            n_rows = np.bincount(group, minlength=N_CELLS + 1)
+            values = np.bincount(group, largest, N_CELLS + 1) / np.maximum(n_rows, 1)
         square, linear = (np.bincount(group, part, len(values)) for part in (square, linear))
         scores = brier_scores(values, square / counts.total, linear / counts.total)
         best = int(np.flatnonzero(scores.ravel() <= scores.min() + EQUAL_BRIER_SCORE)[0])
@@ -83,8 +87,6 @@ class BostromScaling(Calibrator):
 
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
     """Return the sum of ``square q^2 + linear q``, q = 1 / (1 + exp(A p - B)), for all A and B."""
-    if len(values) > N_CELLS:
-        values, square, linear = onto_grid(values, square, linear)
     steps = np.arange(N_VALUES)
     shift = np.exp(-steps.astype(np.float64))[:, None]
     scores = np.empty((N_VALUES, N_VALUES))
@@ -92,20 +94,3 @@ def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> 
         q = 1 / (1 + np.exp(A * values) * shift)
         scores[A] = (q * (q * square + linear)).sum(axis=1)
     return scores
-
-
-def onto_grid(
-    values: FloatArray, square: FloatArray, linear: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Move coefficients to evenly spaced values, so sums over smooth functions stay."""
-    # Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
-    # exact for polynomials of degree 7, and for q and its square but for rounding.
-    position = values * N_CELLS
-    left = np.clip(position.astype(np.intp) - 3, 0, N_CELLS - 7)
-    t = position - left
-    moved = np.zeros((2, N_CELLS + 1))
-    for j in range(8):
-        share = np.prod([(t - i) / (j - i) for i in range(8) if i != j], axis=0)
-        for total, coefficients in zip(moved, (square, linear), strict=True):
-            total += np.bincount(left + j, share * coefficients, N_CELLS + 1)
-    return np.arange(N_CELLS + 1) / N_CELLS, moved[0], moved[1]

@@ -33,9 +33,10 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
+from vennforest._numerics import binomial_bound
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
 from vennforest.calibrators import interval_kernels as kernels
-from vennforest.counts import binomial_bound, count_examples
+from vennforest.counts import count_examples
 from vennforest.multiprobability import BoundsOfClasses
 
 IntervalMethod = Literal["likelihood-ratio", "exact"]

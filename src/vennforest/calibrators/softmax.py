@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from functools import reduce
 from typing import Any, Literal, Self, TypeVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from vennforest._messages import warn
+from vennforest._numerics import root_of_increasing, row_blocks
 from vennforest._validation import FloatArray, check_inside, check_number, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
@@ -28,12 +28,10 @@ from vennforest.calibrators.newton import (
     log_odds_of,
 )
 from vennforest.counts import ScoreCounts
-from vennforest.prior import root_of_increasing
 from vennforest.scores import MASKED, On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
-NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
 # Difference of a mean probability from the share of the class that is warned of, in standard errors
 # and at least.
 MIN_MEAN_ERRORS, MIN_MEAN_DIFFERENCE = 4.0, 0.01
@@ -44,13 +42,6 @@ class LogitCalibrator(Calibrator):
     """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1]."""
 
     _reads = "logits"
-
-
-def blocks_of(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices of the rows that are computed together."""
-    size = max(1, NUMBERS_IN_BLOCK // n_columns)
-    for start in range(0, n_rows, size):
-        yield slice(start, start + size)
 
 
 class TemperatureScaling(LogitCalibrator):
@@ -164,7 +155,7 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """
     if z.min() == -np.inf:
         weights = np.where(z == -np.inf, 0.0, weights)
-    blocks = list(blocks_of(*z.shape))
+    blocks = list(row_blocks(*z.shape))
     halves = (half_distances(z[block]) for block in blocks)
     size = max(-float(half.min(where=half > -np.inf, initial=0.0)) for half in halves)
     total: FloatArray = weights.sum(axis=1)
@@ -400,11 +391,11 @@ class MultinomialLoss:
         self.ridge = ridge / mass
         self.mean = np.vstack([np.eye(k) if self.is_full else np.ones((1, k)), np.zeros((1, k))])
         self.total: FloatArray = weights.sum(axis=1, keepdims=True) / mass
-        self.blocks = [(logs[rows], self.total[rows]) for rows in blocks_of(*logs.shape)]
+        self.blocks = [(logs[rows], self.total[rows]) for rows in row_blocks(*logs.shape)]
         self.p: list[FloatArray] = []
         """The estimates of each block at the parameters that were last evaluated."""
         self.of_labels = np.zeros_like(self.mean)
-        for rows in blocks_of(*logs.shape):
+        for rows in row_blocks(*logs.shape):
             self.add_back(self.of_labels, weights[rows] / mass, logs[rows])
 
     def logits(self, theta: FloatArray, logs: FloatArray) -> FloatArray:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._numerics import row_blocks
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -27,13 +27,11 @@ from vennforest.calibrators.intervals import (
     IntervalMethod,
     ScoreIntervals,
     intervals_at_scores,
-    read_intervals,
 )
 from vennforest.calibrators.pool import PooledCalibration
-from vennforest.calibrators.softmax import blocks_of
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability, TopLabels
-from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
+from vennforest.prior import shift_bounds, shift_ends, shift_probabilities
 from vennforest.scores import On
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
@@ -348,18 +346,25 @@ class VennAbers(BoundedCalibrator):
         p = self._predict_proba(new)
         if self.shift_ is not None:
             p = shift_probabilities(p, self.shift_.factors)
-        return self._intervals(new, level, method).widen(p)
+        ends = [self._interval_ends(j, new, level, method) for j in range(len(self.classes_))]
+        lower, upper = np.stack(ends, axis=2)
+        return ConfidenceIntervals(lower, upper, self.classes_, float(level)).widen(p)
 
-    def _intervals(
-        self, scores: FloatArray, level: float, method: IntervalMethod = "likelihood-ratio"
-    ) -> ConfidenceIntervals:
-        """Return the intervals at checked scores, not widened to contain the probability."""
-        curves = self._interval_curves(level, method)
-        intervals = read_intervals(curves, scores, self.classes_, level)
-        if self.shift_ is None:
-            return intervals
-        lower, upper = shift_intervals(intervals.lower, intervals.upper, self.shift_.factors)
-        return replace(intervals, lower=lower, upper=upper)
+    def _interval_ends(
+        self,
+        j: int,
+        scores: FloatArray,
+        level: float,
+        method: IntervalMethod = "likelihood-ratio",
+    ) -> FloatArray:
+        """Return the ends (2, m) for class j at checked scores, which may leave out p."""
+        is_first = scores.ndim == 1 and j == 0  # whose ends are 1 minus those of the second
+        j = j + is_first
+        column, x = (j, scores[:, j]) if scores.ndim == 2 else (0, scores)
+        ends = np.array(self._interval_curve(column, level, method).at(x))
+        if self.shift_ is not None:
+            ends = shift_ends(ends[0], ends[1], self.shift_.factors, j)
+        return 1 - ends[::-1] if is_first else ends
 
     def predict_top_label(self, scores: ArrayLike, level: float = 0.95) -> TopLabels:
         """Return the most probable label of each new score, with its bounds and interval.
@@ -383,7 +388,7 @@ class VennAbers(BoundedCalibrator):
         new = self._check_new(scores)
         top, n_rows = np.empty(len(new), np.intp), len(new)
         p, lower, upper, low, high = np.empty((5, n_rows))
-        for block in blocks_of(n_rows, len(self.classes_)):
+        for block in row_blocks(n_rows, len(self.classes_)):
             bounds = self._isotonic_bounds(new[block])
             if self.merge == "pooled":
                 merged = self._predict_proba(new[block])
@@ -397,14 +402,9 @@ class VennAbers(BoundedCalibrator):
             rows = np.arange(len(best)), best
             top[block], p[block] = best, merged[rows]
             lower[block], upper[block] = bounds.lower[rows], bounds.upper[rows]
-            if new.ndim == 1 or self.shift_ is not None:
-                intervals = self._intervals(new[block], level)
-                low[block], high[block] = intervals.lower[rows], intervals.upper[rows]
-        if new.ndim == 2 and self.shift_ is None:
-            for j in np.unique(top):
-                is_top = top == j
-                curve = self._interval_curve(int(j), level, "likelihood-ratio")
-                low[is_top], high[is_top] = curve.at(new[is_top, j])
+        for j in np.unique(top):
+            is_top = top == j
+            low[is_top], high[is_top] = self._interval_ends(int(j), new[is_top], level)
         ends = np.minimum(low, p), np.maximum(high, p)
         return TopLabels(self.classes_[top], p, lower, upper, *ends)
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._class_columns import in_class_order
 from vennforest._messages import shown
+from vennforest._numerics import binomial_bound
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -26,7 +27,6 @@ from vennforest._validation import (
 )
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
-from vennforest.counts import binomial_bound
 from vennforest.groups import codes_of
 from vennforest.scores import as_numbers, check_scores
 from vennforest.sources import CalibrationExamples
@@ -205,7 +205,18 @@ def threshold_for(
     alarm_and_miss = costs or (0.0, 0.0)
     examples = scores[example_rows], labels[example_rows]
     n, positives = len(example_rows), int(examples[1].sum())
-    threshold = _guaranteed_threshold(promise, *examples, target, delta, alarm_and_miss)
+    if promise == "cost":
+        threshold = _cost_threshold(*examples, target, alarm_and_miss, delta)
+    elif promise == "specificity":  # the recall of scores up to one, which are not flagged
+        threshold = _recall_threshold(-examples[0], ~examples[1], target, delta)
+        threshold = None if threshold is None else float(np.nextafter(-threshold, inf))
+    else:
+        find: Any = {
+            "precision": _precision_threshold,
+            "recall": _recall_threshold,
+            "false_alarms": _false_alarm_threshold,
+        }[promise]
+        threshold = find(*examples, target, delta)
     observed, share_flagged, reason = None, 0.0, ""
     if threshold is None:
         reason = _reason(promise, target, delta, n, positives)
@@ -227,31 +238,6 @@ def threshold_for(
         classes,
         code,
     )
-
-
-def _guaranteed_threshold(
-    promise: Promise,
-    scores: FloatArray,
-    labels: NDArray[np.bool_],
-    target: float,
-    delta: float,
-    costs: tuple[float, float],
-) -> float | None:
-    """Return the threshold that guarantees ``promise`` with probability 1 - ``delta``, or None.
-
-    Scores and labels (n,) are of independent examples, ``target`` is the value of the quantity, and
-    ``costs`` are those of a false alarm and of a miss. `threshold_for` names the sources.
-    """
-    if promise == "precision":
-        return _precision_threshold(scores, labels, target, delta)
-    if promise == "recall":
-        return _recall_threshold(scores, labels, target, delta)
-    if promise == "specificity":  # the recall of scores up to one, which are not flagged
-        threshold = _recall_threshold(-scores, ~labels, target, delta)
-        return None if threshold is None else float(np.nextafter(-threshold, inf))
-    if promise == "false_alarms":
-        return _false_alarm_threshold(scores, labels, target, delta)
-    return _cost_threshold(scores, labels, target, costs, delta)
 
 
 def _observed_value(

@@ -23,7 +23,12 @@ from vennforest._validation import (
     encode_labels,
     refuse_one_class,
 )
+from vennforest.metrics.variance import units_of
 from vennforest.scores import as_numbers, check_scores, read_probabilities
+
+MIN_WEIGHTED_UNITS = 15
+"""Expected number of effective rows of an outcome below which weighted measures have no interval;
+observed ones would select the tables in which it is high by chance."""
 
 
 class EventEstimates(NamedTuple):
@@ -37,6 +42,17 @@ class EventEstimates(NamedTuple):
     p: FloatArray
     weight: FloatArray
     groups: IntArray | None = None
+
+    @property
+    def units(self) -> float:
+        """Effective number of rows, or groups, of the rarer outcome; 0 if no interval is valid.
+
+        That is so if fewer than 15 are expected, of different weights.
+        """
+        for p in (self.p, 1 - self.p) if np.ptp(self.weight) > 0 else ():
+            if (self.weight @ p) ** 2 < MIN_WEIGHTED_UNITS * (self.weight**2 @ p):
+                return 0.0
+        return units_of(self.outcome, self.weight, self.groups)
 
     def take(self, rows: Any) -> EventEstimates:
         """Return a part of the rows."""
@@ -64,6 +80,8 @@ class ClassEstimates:
         Class indices of the labels, estimates, and weights, of the rows with a weight above zero.
     groups : ndarray of shape (n,), or None
         Codes of groups of dependent rows.
+    is_counted : ndarray
+        Mask of the given rows with a weight above zero, which are the n rows.
     positive : int or None
         Index of the positive class, None for more than two classes and no ``pos_label``.
     event : str
@@ -103,8 +121,8 @@ class ClassEstimates:
             self.codes, known = self._matured(*follow_up)
             self.weight = self.weight * known
         self.groups = encode_groups(groups, p)
-        self._counted = self.weight > 0
-        self._keep(self._counted)
+        self.is_counted = self.weight > 0
+        self._keep(self.is_counted)
 
     def _columns(self, p: ArrayLike) -> FloatArray:
         """Return probabilities (n, k), or (n, 2) of the one class that ``pos_label`` names."""
@@ -130,10 +148,10 @@ class ClassEstimates:
     def versus(self, p: ArrayLike | ClassEstimates) -> FloatArray:
         """Return other probabilities (n, k) of the same rows, to be compared with ``self.p``."""
         columns = p.p if isinstance(p, ClassEstimates) else self._columns(p)
-        if len(columns) == len(self._counted):
-            columns = columns[self._counted]
+        if len(columns) == len(self.is_counted):
+            columns = columns[self.is_counted]
         if columns.shape != self.p.shape:
-            shape = (len(self._counted), self.p.shape[1])
+            shape = (len(self.is_counted), self.p.shape[1])
             raise InputError(f"versus must have the rows of p, {shape}, got shape {columns.shape}")
         return columns
 
@@ -175,7 +193,7 @@ class ClassEstimates:
         """Return the estimates of some rows."""
         part = copy.copy(self)
         part._keep(rows)
-        part._counted = np.ones(len(part.codes), dtype=bool)
+        part.is_counted = np.ones(len(part.codes), dtype=bool)
         return part
 
     def of_column(self, j: int) -> EventEstimates:

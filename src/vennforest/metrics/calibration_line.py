@@ -17,7 +17,6 @@ from vennforest.metrics.variance import (
     ratio_estimate,
     share_interval,
     student_interval,
-    units_of,
 )
 
 UNDEFINED = IntervalEstimate(float("nan"))
@@ -85,9 +84,10 @@ def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
     """Return the ratio of observed to expected events with its interval."""
     outcome, p, weight, groups = event
     expected = float(weight @ p / weight.sum())
-    units = units_of(outcome, weight, groups)
+    units = event.units
     ratio = ratio_estimate(outcome, p, weight, groups, units, level, null=1.0)
-    if units >= MIN_UNITS or not expected:
+    is_exact = units < MIN_UNITS and (units > 0 or np.ptp(weight) == 0)
+    if not is_exact or not expected:
         return ratio
     # With independent rows the binomial variance is the largest (Hoeffding 1956).
     low, high = share_interval(outcome, groups, weight, level, exact=True)
@@ -122,8 +122,8 @@ def _last_coefficient(
     q = expit(offset + X @ fit.theta)
     covariance, of_units = coefficient_covariance(X, outcome - q, q * (1 - q), groups, weight)
     value, units = float(fit.theta[-1] / scale[-1]), np.inf
-    if groups is not None or (weight != 1).any():
-        units = float(len(of_units)) if groups is not None else effective_rows(weight)
+    if groups is not None or np.ptp(weight) > 0:
+        units = event.units
     error = float(np.sqrt(covariance[-1, -1]) / scale[-1])
     estimate = student_interval(value, value, error, units, level, null=null)
     return replace(estimate, contributions=of_units[:, -1] / scale[-1])

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from vennforest._numerics import binomial_bound
 from vennforest._validation import FloatArray
-from vennforest.counts import binomial_bound
 from vennforest.metrics._inputs import EventEstimates, Strategy, bin_codes, binned
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
 from vennforest.metrics.smooth import smooth_curve

@@ -15,36 +15,11 @@ from vennforest._validation import (
     check_option,
     class_index,
 )
+from vennforest.metrics import calibration_error, calibration_tests, curves, flagging
 from vennforest.metrics._inputs import ClassEstimates, Strategy
 from vennforest.metrics.auc import area, score_interval
-from vennforest.metrics.calibration_error import (
-    BrierDecomposition,
-    ErrorKind,
-    decomposition_of,
-    error_of,
-)
+from vennforest.metrics.calibration_error import BrierDecomposition
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
-from vennforest.metrics.calibration_tests import (
-    CalibrationTest,
-    CalibrationTests,
-    kuiper,
-    spiegelhalter,
-    tests_of,
-)
-from vennforest.metrics.curves import (
-    Band,
-    CalibrationBand,
-    ReliabilityCurve,
-    confidence_band,
-    reliability_curve_of,
-)
-from vennforest.metrics.flagging import (
-    DecisionCurve,
-    ThresholdTable,
-    check_thresholds,
-    decision_curve_of,
-    threshold_table_of,
-)
 from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.metrics.smooth import CalibrationDistances, distances_of
 from vennforest.metrics.variance import (
@@ -54,7 +29,6 @@ from vennforest.metrics.variance import (
     observations,
     one_minus,
     ratio_estimate,
-    units_of,
 )
 from vennforest.multiprobability import BoundsOfClasses
 
@@ -62,8 +36,10 @@ MIN_UNITS = 30
 """Rows or groups of the rarer outcome below which the interval of an area is a score interval, and
 the Brier skill has none."""
 
-MIN_WEIGHTED_UNITS = 3
 MAX_LEVEL_OF_DISTANCES = 0.995
+
+Versus = ArrayLike | ClassEstimates | None
+"""Other probabilities of the same rows, or none."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +95,8 @@ class Estimates(ClassEstimates):
     -----
     Measures with an interval are `IntervalEstimate`: value, ends, standard error and p-value.
     Intervals are Student's, for one degree of freedom less than there are rows, or groups, of the
-    rarer outcome; where no interval is valid its ends are NaN. They are conditional on the fitted
+    rarer outcome; where no interval is valid its ends are NaN, as with different weights if fewer
+    than 15 effective rows or groups of a class are expected. They are conditional on the fitted
     model: they ignore the variation of training sets.
 
     Examples
@@ -132,17 +109,15 @@ class Estimates(ClassEstimates):
 
     @property
     def units(self) -> float:
-        """Number of independent observations, rows or groups, of the rarer outcome.
+        """Effective number of rows, or groups, of the rarer outcome; 0 if no interval is valid.
 
-        It is 0 for fewer than three of different weights, of which no interval is valid.
+        That is so if fewer than 15 of a class are expected, of different weights.
         """
-        outcome, _, weight, groups = self.main()
-        units = units_of(outcome, weight, groups)
-        return units if units >= MIN_WEIGHTED_UNITS or (weight == 1).all() else 0.0
+        classes = self.one_vs_rest() if np.ptp(self.weight) > 0 else ()
+        is_valid = all(of_class.units for of_class in classes)
+        return self.main().units if is_valid else 0.0
 
-    def auc(
-        self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
-    ) -> IntervalEstimate:
+    def auc(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return the area under the ROC curve, or its difference from that of other probabilities.
 
         With more than two classes it is the mean of the one-vs-rest areas, weighted by the shares
@@ -167,14 +142,15 @@ class Estimates(ClassEstimates):
         largest = np.bincount(self.codes, minlength=len(self.labels)).argmax()
         in_class = self.codes == (largest if self.positive is None else self.positive)
         counts = [observations(self.weight, self.groups, side) for side in (in_class, ~in_class)]
-        units = min(counts)
+        is_valid = self.units > 0 or np.ptp(self.weight) == 0
+        units = min(counts) if is_valid else 0.0
         if versus is not None:
             other, of_other = area(self, self.versus(versus))
             of_rows = contributions - of_other
             return interval(value - other, of_rows, self.groups, units, level, null=0.0)
-        if not np.isfinite(value):
-            return IntervalEstimate(value)
         estimate = IntervalEstimate(value)
+        if not (is_valid and np.isfinite(value)):
+            return estimate
         if 0 < value < 1 and units >= 2:
             estimate = interval(
                 value, contributions, self.groups, units, level, "log-odds", null=0.5
@@ -185,9 +161,7 @@ class Estimates(ClassEstimates):
             estimate = replace(estimate, low=ends[0], high=ends[1])
         return estimate
 
-    def log_loss(
-        self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
-    ) -> IntervalEstimate:
+    def log_loss(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return the mean of −ln of the observed class's probability, or its difference.
 
         It is infinite, without an interval, if a probability was 0. The interval is symmetric in
@@ -196,9 +170,7 @@ class Estimates(ClassEstimates):
         """
         return self._loss(log_losses, versus, level)
 
-    def brier(
-        self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
-    ) -> IntervalEstimate:
+    def brier(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return the Brier score, or its difference from that of other probabilities.
 
         It is the mean squared error of the positive class's probability with two classes; with more
@@ -217,26 +189,23 @@ class Estimates(ClassEstimates):
             difference = losses - loss(self.versus(versus), self.codes)
         return mean_estimate(difference, null=0.0, **options)
 
-    def log_loss_skill(
-        self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
-    ) -> IntervalEstimate:
+    def log_loss_skill(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return 1 − log loss / that of the class shares, or of other probabilities.
 
-        The interval is symmetric in the logarithm of the ratio, so it stays below 1.
+        The interval is symmetric in the logarithm of the ratio, so it stays below 1. With weights
+        it needs 30 rows or groups of the rarer outcome.
         """
-        return self._skill(log_losses, versus, level)
+        has_interval = self.units >= MIN_UNITS or np.ptp(self.weight) == 0
+        return self._skill(log_losses, versus, level, has_interval)
 
-    def brier_skill(
-        self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
-    ) -> IntervalEstimate:
+    def brier_skill(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return 1 − Brier score / that of the class shares, or of other probabilities.
 
         With fewer than 30 rows or groups of the rarer outcome it has no interval.
         """
-        skill = self._skill(squared_losses, versus, level)
-        return skill if self.units >= MIN_UNITS else IntervalEstimate(skill.value)
+        return self._skill(squared_losses, versus, level, self.units >= MIN_UNITS)
 
-    def _skill(self, loss: Any, versus: Any, level: float) -> IntervalEstimate:
+    def _skill(self, loss: Any, versus: Any, level: float, has_interval: bool) -> IntervalEstimate:
         check_inside(level, "level")
         if versus is None:
             shares = np.bincount(self.codes, weights=self.weight, minlength=self.p.shape[1])
@@ -248,7 +217,7 @@ class Estimates(ClassEstimates):
         ratio = ratio_estimate(
             losses, of_other, self.weight, self.groups, self.units, level, null=1.0
         )
-        return one_minus(ratio)
+        return one_minus(ratio) if has_interval else IntervalEstimate(1 - ratio.value)
 
     def line(self, *, level: float = 0.95) -> CalibrationLine:
         """Return calibration intercept and slope, and the ratio of observed to expected events.
@@ -304,9 +273,9 @@ class Estimates(ClassEstimates):
         self,
         thresholds: ArrayLike,
         *,
-        versus: ArrayLike | ClassEstimates | None = None,
+        versus: Versus = None,
         level: float = 0.95,
-    ) -> DecisionCurve:
+    ) -> flagging.DecisionCurve:
         """Return the net benefit of decisions at thresholds, with pointwise intervals.
 
         Parameters
@@ -323,14 +292,21 @@ class Estimates(ClassEstimates):
         uses the variance of this mean after half a row is added to each of the four kinds of rows
         that contribute, as for paired proportions (Bonett & Price 2012), times the design effect
         of groups, at least 1.
+
+        Examples
+        --------
+        >>> y, p, q = [0, 0, 1, 1] * 50, [0.1, 0.2, 0.6, 0.7] * 50, [0.1, 0.6, 0.2, 0.7] * 50
+        >>> curve = Estimates(y, p).net_benefit([0.5], versus=q)
+        >>> curve.difference, curve.difference_low.round(2), curve.difference_high.round(2)
+        (array([0.5]), array([0.43]), array([0.57]))
         """
-        at = check_thresholds(thresholds)
+        at = flagging.check_thresholds(thresholds)
         if ((at <= 0) | (at >= 1)).any():
             raise ValueError("thresholds must lie in (0, 1), got 0 or 1")
         check_inside(level, "level")
         event = self.of_event()
         other = None if versus is None else self.versus(versus)[:, self.positive]
-        return decision_curve_of(event, at, other, level)
+        return flagging.decision_curve_of(event, at, other, level)
 
     def threshold_table(
         self,
@@ -338,7 +314,7 @@ class Estimates(ClassEstimates):
         *,
         bounds: BoundsOfClasses | None = None,
         level: float | None = None,
-    ) -> ThresholdTable:
+    ) -> flagging.ThresholdTable:
         """Return shares and predictive values of flagging rows at thresholds.
 
         Parameters
@@ -350,18 +326,20 @@ class Estimates(ClassEstimates):
         level : float, optional
             Confidence level of Wilson's intervals, in (0, 1). By default none are computed.
         """
-        at, ends = check_thresholds(thresholds), None
+        at, ends = flagging.check_thresholds(thresholds), None
         if level is not None:
             check_inside(level, "level")
         event = self.of_event()
         if bounds is not None:
-            if len(bounds) != len(self._counted):
-                raise ValueError(f"bounds must be of {len(self._counted)} rows, got {len(bounds)}")
+            if len(bounds) != len(self.is_counted):
+                raise ValueError(
+                    f"bounds must be of {len(self.is_counted)} rows, got {len(bounds)}"
+                )
             column = class_index(bounds.classes, self._pos_label)
-            ends = bounds.lower[self._counted, column], bounds.upper[self._counted, column]
-        return threshold_table_of(event, at, ends, level)
+            ends = bounds.lower[self.is_counted, column], bounds.upper[self.is_counted, column]
+        return flagging.threshold_table_of(event, at, ends, level)
 
-    def tests(self, rows: Any = slice(None)) -> CalibrationTests:
+    def tests(self, rows: Any = slice(None)) -> calibration_tests.CalibrationTests:
         """Test the calibration of all classes; see `CalibrationTests`.
 
         Parameters
@@ -376,9 +354,9 @@ class Estimates(ClassEstimates):
         freedom. With groups it is divided by the mean design effect (Rao & Scott 1984). Classes of
         which fewer than ten observations are expected are one class there.
         """
-        return tests_of(self, rows)
+        return calibration_tests.tests_of(self, rows)
 
-    def spiegelhalter(self) -> CalibrationTest:
+    def spiegelhalter(self) -> calibration_tests.CalibrationTest:
         """Test calibration by the difference between the Brier score and its expected value.
 
         Spiegelhalter (1986): z = Σ (y − p)(1 − 2p) / √(Σ (1 − 2p)² p (1 − p)), above 0 if the Brier
@@ -390,10 +368,10 @@ class Estimates(ClassEstimates):
         if self.positive is not None and self.p.shape[1] > 2:
             event = self.of_event()
             p = np.column_stack([1 - event.p, event.p])
-            return spiegelhalter(event.outcome.astype(np.intp), p, self.weight)
-        return spiegelhalter(self.codes, self.p, self.weight)
+            return calibration_tests.spiegelhalter(event.outcome.astype(np.intp), p, self.weight)
+        return calibration_tests.spiegelhalter(self.codes, self.p, self.weight)
 
-    def kuiper(self) -> CalibrationTest:
+    def kuiper(self) -> calibration_tests.CalibrationTest:
         """Test calibration by the range of the cumulative differences between labels and estimates.
 
         The statistic is (max C_k − min C_k) / σ, C_0 = 0 among them: C_k is Σ (y_i − p_i) over the
@@ -404,12 +382,12 @@ class Estimates(ClassEstimates):
         distinct estimates or observations the p-value is too large, but never (in the limit) too
         small.
         """
-        return kuiper(self.main())
+        return calibration_tests.kuiper(self.main())
 
     def calibration_error(
         self,
         *,
-        kind: ErrorKind = "expected",
+        kind: calibration_error.ErrorKind = "expected",
         bins: int = 15,
         strategy: Strategy = "uniform",
     ) -> float:
@@ -433,8 +411,13 @@ class Estimates(ClassEstimates):
             ``pos_label``, the confidence in the predicted label.
         bins, strategy
             As in `brier_decomposition`; ``"quantile"`` makes it the adaptive error.
+
+        Examples
+        --------
+        >>> Estimates([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]).calibration_error()
+        0.25
         """
-        return error_of(self, kind, bins, strategy)
+        return calibration_error.error_of(self, kind, bins, strategy)
 
     def overconfidence(self) -> float:
         """Return the mean confidence in the predicted label minus the accuracy, in [-1, 1].
@@ -471,8 +454,14 @@ class Estimates(ClassEstimates):
         The estimates are biased: the variance of φ_k increases reliability and resolution, most
         with few observations per bin (Bröcker 2012; Ferro & Fricker 2012). Compare only results
         with equal bins and n.
+
+        Examples
+        --------
+        >>> estimates = Estimates(["no", "no", "yes", "yes"], [0.2, 0.2, 0.2, 0.8])
+        >>> estimates.brier_decomposition()
+        BrierDecomposition(reliability=0.0233..., resolution=0.0833..., uncertainty=0.25, ...)
         """
-        return decomposition_of(self, bins, strategy)
+        return calibration_error.decomposition_of(self, bins, strategy)
 
     def reliability_curve(
         self,
@@ -480,8 +469,8 @@ class Estimates(ClassEstimates):
         bins: int = 10,
         strategy: Strategy = "quantile",
         level: float = 0.95,
-        band: Band = "smooth",
-    ) -> ReliabilityCurve:
+        band: curves.Band = "smooth",
+    ) -> curves.ReliabilityCurve:
         """Return the bins, curves and band of a reliability diagram.
 
         Parameters
@@ -503,11 +492,13 @@ class Estimates(ClassEstimates):
         Jordan (2021).
         """
         check_inside(level, "level")
-        check_option(band, Band, "band")
+        check_option(band, curves.Band, "band")
         auc = None if self.positive is None else self.auc(level=level)
-        return reliability_curve_of(self.main(), self.event, auc, bins, strategy, level, band)
+        return curves.reliability_curve_of(
+            self.main(), self.event, auc, bins, strategy, level, band
+        )
 
-    def calibration_band(self, *, level: float = 0.95) -> CalibrationBand:
+    def calibration_band(self, *, level: float = 0.95) -> curves.CalibrationBand:
         """Return a band that contains the whole calibration curve with the given confidence.
 
         The calibration curve is the probability of the event given the estimate. The band is valid
@@ -522,14 +513,26 @@ class Estimates(ClassEstimates):
         estimates are grouped into 200 of equal count if there are more, so the cost is n log n
         steps and m² bounds. If the bounds cross, no non-decreasing curve fits the labels; the band
         is widened to contain the isotonic regression.
+
+        Examples
+        --------
+        >>> estimates = Estimates([0] * 30 + [1] * 30, [0.2] * 30 + [0.7] * 30)
+        >>> x, lower, upper = estimates.calibration_band()
+        >>> x, upper.round(2)
+        (array([0. , 0.2, 0.7, 1. ]), array([0.15, 0.15, 1.  , 1.  ]))
         """
         check_inside(level, "level")
-        return confidence_band(self.of_event(), level)
+        return curves.confidence_band(self.of_event(), level)
 
-    def losses(
-        self, *, versus: ArrayLike | ClassEstimates | None = None, level: float = 0.95
-    ) -> LossIntervals:
-        """Return log loss, Brier score and Brier skill; see these methods."""
+    def losses(self, *, versus: Versus = None, level: float = 0.95) -> LossIntervals:
+        """Return log loss, Brier score and Brier skill; see these methods.
+
+        Examples
+        --------
+        >>> intervals = Estimates([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50).losses()
+        >>> {name: round(estimate.value, 3) for name, estimate in vars(intervals).items()}
+        {'log_loss': 0.27, 'brier': 0.068, 'brier_skill': 0.73}
+        """
         options: Any = {"versus": versus, "level": level}
         return LossIntervals(
             self.log_loss(**options), self.brier(**options), self.brier_skill(**options)

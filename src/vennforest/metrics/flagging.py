@@ -98,7 +98,7 @@ def threshold_table_of(
 class DecisionCurve:
     """Net benefit of flagging rows at t thresholds; arrays of shape (t,).
 
-    Intervals are pointwise, and NaN with a single row or group.
+    Intervals are pointwise, and NaN with fewer than two rows or groups of the rarer outcome.
 
     Attributes
     ----------
@@ -178,9 +178,8 @@ def _difference(
     )
     independent = sums[1, 1, 2] + sums[1, -1, 2] + odds**2 * (sums[0, 1, 2] + sums[0, -1, 2])
     independent += difference**2 * square - 2 * difference * linear
-    n_units, effect = float(len(p)), np.ones(len(at))
+    n_units, effect = event.units, np.ones(len(at))
     if groups is not None:
-        n_units = groups.max() + 1.0
         for i, threshold in enumerate(at):
             flagged = (p >= threshold).astype(np.float64) - (versus >= threshold)
             gain = weight * (flagged * np.where(outcome > 0, 1.0, -odds[i]) - difference[i])

@@ -121,7 +121,8 @@ def distances_of(
         chances = dict.fromkeys(names, float("nan"))
         return CalibrationDistances(undefined, undefined, undefined, undefined, chances)
     fit, knots = spline
-    values = _distances_to_curve(p, outcome, weight)
+    distance = np.abs(p - expit(spline_features(logit(p), knots) @ fit.theta))
+    values = _summaries(distance[:, None], weight)[:, 0]
     distinct, rank = np.unique(p, return_inverse=True)
     cell = rank * min(len(distinct), MAX_SAMPLE_CELLS) // len(distinct)
     share = np.bincount(cell, weights=weight).astype(np.float64)
@@ -176,15 +177,6 @@ def _summaries(distance: FloatArray, weight: FloatArray) -> FloatArray:
         for q in (0.5, 0.9)
     ]
     return np.stack([weight @ distance / weight.sum(), *quantiles, ordered[-1]])
-
-
-def _distances_to_curve(p: FloatArray, outcome: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return mean, median, 90% quantile and maximum of the distances from the curve, (4,)."""
-    if not len(p) or (spline := _fit_spline(p, outcome, weight)) is None:
-        return np.full(4, np.nan)
-    fit, knots = spline
-    distance = np.abs(p - expit(spline_features(logit(p), knots) @ fit.theta))
-    return _summaries(distance[:, None], weight)[:, 0]
 
 
 def spline_features(z: FloatArray, knots: FloatArray) -> FloatArray:

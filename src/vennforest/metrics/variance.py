@@ -75,14 +75,14 @@ def effective_rows(weight: FloatArray) -> float:
 
 
 def observations(weight: FloatArray, groups: IntArray | None, rows: Any) -> float:
-    """Return the number of independent observations, rows or groups, among some rows."""
-    if groups is not None:
-        return float(len(np.unique(groups[rows])))
-    return effective_rows(weight[rows])
+    """Return Kish's effective number of some rows, or of the groups that these are in."""
+    if groups is None:
+        return effective_rows(weight[rows])
+    return effective_rows(np.asarray(np.bincount(groups[rows], weights=weight[rows]), np.float64))
 
 
 def units_of(outcome: FloatArray, weight: FloatArray, groups: IntArray | None) -> float:
-    """Return the number of independent observations of the rarer outcome: rows, or groups."""
+    """Return the effective number of rows, or groups, of the rarer outcome."""
     return min(observations(weight, groups, side) for side in (outcome > 0, outcome <= 0))
 
 
@@ -125,7 +125,7 @@ def student_interval(
     null: float | None = None,
 ) -> IntervalEstimate:
     """Return Student's interval around ``middle``, transformed by ``back``."""
-    if not (0 < error < math.inf and math.isfinite(middle)):
+    if units < 1 or not (0 < error < math.inf and math.isfinite(middle)):
         return IntervalEstimate(value)
     df = max(1.0, units - 1)
     half = float(stdtrit(df, (1 + level) / 2)) * error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -235,7 +234,17 @@ def estimate_performance(
         log_ratio = np.log(importance)[:, None]
         # Clipped, because the map would extrapolate beyond the ratios of the examples.
         new_log_ratio = np.log(np.clip(new, importance.min(), importance.max()))[:, None]
-    recalibration = _fit_recalibration(examples, importance, log_ratio)
+    recalibration = Recalibration.fit(
+        examples.p,
+        examples.codes,
+        repeats=examples.repeats,
+        importance=importance,
+        groups=examples.groups,
+        covariates=log_ratio,
+    )
+    if examples.is_reused:
+        root = recalibration.root * np.sqrt(REUSE_VARIANCE)
+        recalibration = replace(recalibration, root=root)
     recalibrate = recalibration.at(unshifted, new_log_ratio)
 
     def for_prior(p: FloatArray) -> FloatArray:
@@ -248,42 +257,15 @@ def estimate_performance(
     estimate = np.array([expected[name] for name in names])
     rng = np.random.default_rng(random_state)
     n_draws = int(np.clip(MAX_DRAWN_LABELS // p.size, MIN_DRAWS, MAX_DRAWS))
-    drawn = (for_prior(recalibrate(theta)) for theta in recalibration.draws(n_draws, rng))
-    lower, upper = _central_interval(_draw_measures(predictions, drawn, names, rng), level)
+    draws = []
+    for theta in recalibration.draws(n_draws, rng):
+        labels = _draw_labels(for_prior(recalibrate(theta)), rng)
+        measures = predictions.of_labels(labels)
+        draws.append([measures[name] for name in names])
+    lower, upper = _central_interval(np.array(draws), level)
     lower[np.isnan(estimate)] = upper[np.isnan(estimate)] = np.nan
     estimate[np.isnan(lower)] = np.nan
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
-
-
-def _fit_recalibration(
-    examples: Examples, importance: FloatArray | None, covariates: FloatArray | None
-) -> Recalibration:
-    """Return the correction of probabilities fitted to n examples; see `Recalibration.fit`.
-
-    ``importance`` (n,) are density ratios, and ``covariates`` (n, d) further features.
-    """
-    recalibration = Recalibration.fit(
-        examples.p,
-        examples.codes,
-        repeats=examples.repeats,
-        importance=importance,
-        groups=examples.groups,
-        covariates=covariates,
-    )
-    if not examples.is_reused:
-        return recalibration
-    return replace(recalibration, root=recalibration.root * np.sqrt(REUSE_VARIANCE))
-
-
-def _draw_measures(
-    predictions: LabelledPredictions,
-    probabilities: Iterable[FloatArray],
-    names: Sequence[Metric],
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return the measures ``names`` (b, m) for labels drawn from each of b tables (n, k)."""
-    draws = [predictions.of_labels(_draw_labels(q, rng)) for q in probabilities]
-    return np.array([[measures[name] for name in names] for measures in draws])
 
 
 def _central_interval(draws: FloatArray, level: float) -> FloatArray:

@@ -9,10 +9,7 @@ from typing import Self
 import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics.logistic import (
-    fit_offset_regression,
-    shifted_log_probabilities,
-)
+from vennforest.metrics.logistic import fit_offset_regression, shifted_log_probabilities
 from vennforest.metrics.smooth import spline_features
 from vennforest.metrics.variance import sum_by_group
 
@@ -87,13 +84,6 @@ class Recalibration:
         root = vectors * np.sqrt(np.maximum(values, 0))
         return cls(min_probability, knots, mean, spread, precision, fit.theta, root)
 
-    def features(
-        self, p: FloatArray, covariates: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return log-probabilities (m, k), and features (m, c, r) of the second class or of all."""
-        logits, features = _recalibration_features(p, covariates, self.min_probability, self.knots)
-        return logits, (features - self.mean) / self.spread
-
     def draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw coefficients (n_draws, c * r) from their approximate distribution."""
         noise = rng.standard_normal((n_draws, len(self.theta)))
@@ -103,7 +93,8 @@ class Recalibration:
         self, p: FloatArray, covariates: FloatArray | None = None
     ) -> Callable[[FloatArray], FloatArray]:
         """Return a function from coefficients to the corrected probabilities of rows p (m, k)."""
-        logits, features = self.features(p, covariates)
+        logits, features = _recalibration_features(p, covariates, self.min_probability, self.knots)
+        features = (features - self.mean) / self.spread
         return lambda theta: np.exp(shifted_log_probabilities(logits, features, theta))
 
 

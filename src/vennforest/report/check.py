@@ -153,7 +153,7 @@ def _weighted(
     first = next(iter(predictions.estimates.values()))
     options = predictions.for_metric(first) | {"sample_weight": sample_weight}
     judged = Estimates(**options, follow_up=follow_up)
-    rows = np.flatnonzero(judged._counted)
+    rows = np.flatnonzero(judged.is_counted)
     if len(rows) < len(predictions.codes):
         n_left_out = len(predictions.codes) - len(rows)
         why = "have weight 0" if follow_up is None else "were lost before the horizon"

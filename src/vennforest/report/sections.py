@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from scipy.stats import ks_2samp
 
 from vennforest._validation import FloatArray, InputError, IntArray
@@ -25,7 +24,7 @@ from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
 from vennforest.validation.segments import segments
-from vennforest.validation.sites import SCALES, internal_external
+from vennforest.validation.sites import internal_external
 from vennforest.validation.update import TITLES, UpdateRows, by_tests
 
 MAX_UPDATED_CLASSES = 10
@@ -225,18 +224,19 @@ def compared_sites(
     if len(pairs) <= len(names):  # the groups are the sites
         groups = None
     options = predictions.for_metric(estimates)
-    frame = internal_external(site=site, groups=groups, **options).rename_axis("Site")
-    of_sites, rejected = frame.iloc[:-2], {}
-    quantile = ndtri(1 - 0.025 / (2 * len(names))) / ndtri(0.975)
+    frame = internal_external(site=site, groups=groups, **options)
+    # Of all intervals together, one misses its true value in 5% of cases.
+    level = 1 - 0.05 / (2 * len(names))
+    of_sites = internal_external(site=site, groups=groups, level=level, **options).iloc[:-2]
+    rejected = {}
     for measure, title in (("observed_expected", "observed over expected"), ("slope", "slope")):
-        scale = SCALES[measure][0]
-        values, low, high = (of_sites[measure + end] for end in ("", "_low", "_high"))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            half = (scale(high) - scale(low)) / 2
-            is_clear = (scale(values) - scale(1.0)).abs() > quantile * half
-        rejected[title] = values.index[is_clear & ((values - 1).abs() > MAX_RATIO)].tolist()
+        is_clear = (of_sites[measure + "_low"] > 1) | (of_sites[measure + "_high"] < 1)
+        is_far = (of_sites[measure] - 1).abs() > MAX_RATIO
+        rejected[title] = of_sites.index[is_clear & is_far].tolist()
     numbers = {"intervals": 2 * len(names), "has_groups": groups is not None}
-    return Section(frame, numbers, rejected)
+    return Section(
+        frame.rename_axis("Site"), {**numbers, "pooled": frame.attrs["pooled"]}, rejected
+    )
 
 
 def described_predictors(

@@ -51,7 +51,8 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
         A row for each grade: ordered categories in their order, numbers by size, other text by
         mean probability. The columns are the rows ``n`` and ``events``, the mean probability
         ``expected``, the rate ``observed`` with its exact interval (Clopper & Pearson 1934), the
-        p-values ``binomial``, ``jeffreys``, ``too_low`` and ``too_high``, and ``ks``: the share of
+        upper bound ``prudent``, the p-values ``binomial``, ``jeffreys``, ``too_low`` and
+        ``too_high``, and ``ks``: the share of
         non-events up to this grade less that of events. Its largest distance from 0 is the
         Kolmogorov-Smirnov statistic of the grades.
 
@@ -68,6 +69,11 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     (2019). Small values of both mean that probabilities are too low. Where they differ within a
     grade the binomial test is conservative (Hoeffding 1956). ``too_low`` is ``binomial``, and
     ``too_high`` P(X <= D), adjusted for the number of grades by Holm's method.
+
+    ``prudent`` is the most prudent estimate of Pluto & Tasche (2005, arXiv:cond-mat/0411699), for
+    grades without or with few events: the upper bound, with confidence ``level``, of the rate of
+    this grade and all that are expected to be no better, taken together. Its distance from the
+    expected rate is a margin of conservatism.
 
     Examples
     --------
@@ -86,6 +92,9 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     expected = np.clip(np.bincount(codes, weights=p) / n, 0, 1)
     tail = (1 - level) / 2
     upper = np.asarray(binom.sf(events - 1, n, expected))
+    no_better = expected >= expected[:, None]
+    n_pooled, events_pooled = no_better @ n, no_better @ events
+    prudent = beta.ppf(level, events_pooled + 1, np.maximum(n_pooled - events_pooled, 1e-300))
     frame: pd.DataFrame = pandas.DataFrame(
         {
             "n": n,
@@ -94,6 +103,7 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
             "observed": events / n,
             "observed_low": np.where(events > 0, beta.ppf(tail, events, n - events + 1), 0.0),
             "observed_high": np.where(events < n, beta.ppf(1 - tail, events + 1, n - events), 1.0),
+            "prudent": np.where(events_pooled < n_pooled, prudent, 1.0),
             "binomial": upper,
             "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
             "too_low": holm(upper),

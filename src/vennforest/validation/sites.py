@@ -11,7 +11,7 @@ from scipy.special import chdtri, expit, logit, ndtr, stdtrit
 
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_inside, check_order
-from vennforest.metrics import Estimates, IntervalEstimate
+from vennforest.metrics import Estimates
 from vennforest.metrics.calibration_line import line_of
 from vennforest.validation.grades import grade_names
 
@@ -73,8 +73,10 @@ def internal_external(
     356, i6460). The variance between sites is that of Paule & Mandel (1982); intervals are those of
     Hartung & Knapp (2001), whose variance is not made smaller than that of the ordinary one. In the
     range of another site the variance between sites has its confidence distribution, by which the
-    generalised Q has a χ² distribution with k - 1 degrees of freedom (Viechtbauer 2007). Sites
-    without a standard error of a measure are left out of its mean; with one site left it is NaN.
+    generalised Q has a χ² distribution with k - 1 degrees of freedom (Viechtbauer 2007). At a site
+    without an event half an event is added to the observed and to the expected ones. Sites without
+    a standard error of another measure are left out of its mean; with one site left it is NaN.
+    ``attrs["pooled"]`` has the number of sites in the mean of each measure.
 
     Examples
     --------
@@ -94,15 +96,20 @@ def internal_external(
             f"site must have two values or more in {n} rows, got {len(names)} in {len(of_row)}"
         )
     rows: dict[str, dict[str, float]] = {}
-    of_sites: dict[str, list[IntervalEstimate]] = {measure: [] for measure in SCALES}
+    pooled: dict[str, list[tuple[float, float]]] = {measure: [] for measure in SCALES}
     for j, name in enumerate(names.tolist()):
         part = estimates.take(of_row == j)
         event = part.main()
         line = line_of(event, level)
         rows[name] = {"n": len(event.p), "events": int(event.outcome.sum())}
         measures = (line.observed_expected, line.slope, part.auc(level=level))
-        for (measure, of_measure), estimate in zip(of_sites.items(), measures, strict=True):
-            of_measure.append(estimate)
+        for measure, estimate in zip(SCALES, measures, strict=True):
+            if estimate.standard_error > 0:
+                value = float(SCALES[measure][0](estimate.value))
+                pooled[measure].append((value, estimate.standard_error))
+            elif measure == "observed_expected" and not event.outcome.any():
+                value = -float(np.log(2 * event.p.sum() + 1))  # of half an event
+                pooled[measure].append((value, 2**0.5))
             rows[name] |= {
                 measure: estimate.value,
                 f"{measure}_low": estimate.low,
@@ -113,16 +120,15 @@ def internal_external(
         POOLED: dict(frame[["n", "events"]].sum()),
         NEW_SITE: {},
     }
-    for measure, (scale, back) in SCALES.items():
-        used = [estimate for estimate in of_sites[measure] if estimate.standard_error > 0]
-        values = np.array([scale(estimate.value) for estimate in used], dtype=np.float64)
-        errors = np.array([estimate.standard_error for estimate in used], dtype=np.float64)
+    for measure, (_, back) in SCALES.items():
+        values, errors = np.reshape(pooled[measure], (-1, 2)).T
         mean, ends, range_of_new = pool(values, errors, level)
         over_sites[POOLED][measure] = back(mean)
         for name, (low, high) in ((POOLED, ends), (NEW_SITE, range_of_new)):
             with np.errstate(over="ignore"):
                 over_sites[name] |= {f"{measure}_low": back(low), f"{measure}_high": back(high)}
     table: pd.DataFrame = pandas.concat([frame, frame.from_dict(over_sites, orient="index")])
+    table.attrs["pooled"] = {measure: len(sites) for measure, sites in pooled.items()}
     return table
 
 
