@@ -50,7 +50,7 @@ class Tree(NamedTuple):
 NodeValues = tuple[Any, NDArray[np.floating]]
 """A tree, and a value for each of its nodes."""
 
-Split = tuple[dict[str, Any], dict[str, Any], int, float, bool]
+NodeSplit = tuple[dict[str, Any], dict[str, Any], int, float, bool]
 """Left and right child, feature, threshold, and whether missing cells go to the left."""
 
 LEAF = Tree(*np.array([[-1], [-1], [0], [0], [0]]))
@@ -122,7 +122,7 @@ def _lightgbm_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     document = model.booster_.dump_model()
     categories: list[int] = []
 
-    def split_of(node: dict[str, Any]) -> Split | None:
+    def split_of(node: dict[str, Any]) -> NodeSplit | None:
         if "left_child" not in node:
             return None
         feature, threshold = node["split_feature"], node["threshold"]
@@ -204,7 +204,7 @@ def _catboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     categories = information.get("categorical_features", [])
     _refuse_categories(model, [feature["flat_feature_index"] for feature in categories])
 
-    def split_of(node: dict[str, Any]) -> Split | None:
+    def split_of(node: dict[str, Any]) -> NodeSplit | None:
         if "split" not in node:
             return None
         feature = information["float_features"][node["split"]["float_feature_index"]]
@@ -232,7 +232,7 @@ def _nested(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tree_of_nested(
-    root: dict[str, Any], split_of: Callable[[dict[str, Any]], Split | None]
+    root: dict[str, Any], split_of: Callable[[dict[str, Any]], NodeSplit | None]
 ) -> tuple[Tree, list[dict[str, Any]]]:
     """Return a tree and its nodes, from nested ones; ``split_of`` returns None for a leaf."""
     nodes, rows = [root], []
