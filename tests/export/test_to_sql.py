@@ -59,8 +59,8 @@ def parts_of(query, dialect):
 @pytest.fixture(scope="module")
 def queried():
     """Models, the names of their scores, and the parts of their queries in one dialect."""
-    scores, y = draw()
-    three = np.random.default_rng(20261127).dirichlet(np.ones(3), 30)
+    scores, y = draw(n=80, levels=12)
+    three = np.random.default_rng(20261127).dirichlet(np.ones(3), 15)
     models = (
         (VennAbers().fit(scores, y), "my score"),
         (PooledCalibration().fit(scores, y), "my score"),

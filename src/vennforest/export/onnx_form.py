@@ -121,7 +121,12 @@ def to_onnx(
     for fold, calibrator in zip(state.folds, state.calibrators, strict=True):
         scores.append(_add_fold_scores(graph, fold, model.votes, inputs))
         with refused_as(REFUSAL):
-            formulas = _fold_formulas(model, calibrator, confidence)
+            formulas = output_formulas(calibrator)
+            if state.point_calibrator is not None:
+                formulas["p"] = output_formulas(state.point_calibrator)["p"]
+        if confidence:
+            curves = interval_curves_of(state, INTERVAL_LEVEL).overall
+            formulas |= interval_formulas(curves, Score())
         outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores[-1]))
     outputs = _combined(model, outputs_of_folds)
     if X is None:
@@ -187,27 +192,23 @@ def _accepted_rows(
 
 
 def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Any]) -> str:
-    """Add the model of a fold; return the name of its scores (n,) or (n, k)."""
+    """Add the model of a fold; return the name of its scores (n,) or (n, k).
+
+    They are the calibration scores that they are but for rounding.
+    """
     estimator = without_frozen(fold.model)
     if isinstance(estimator, BlendedModel):
         scores = _blend_scores(graph, estimator, votes, inputs)
     else:
         scores = _model_scores(graph, estimator, votes, inputs)
+    # Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
-    tolerance = SINGLE_TOLERANCE if graph.has_singles else DOUBLE_TOLERANCE
-    return graph.value(_moved_to_example(Written(scores), columns, tolerance))
-
-
-def _moved_to_example(scores: Term, columns: Sequence[FloatArray], tolerance: float) -> Term:
-    """Return scores, or the calibration scores that they are but for rounding.
-
-    Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
-    """
     starts = [(column[1:] + column[:-1]) / 2 for column in columns]
-    nearest = scores.look_up(starts, {"nearest": columns})["nearest"]
-    distance = (scores - nearest).max(nearest - scores)
-    size = nearest.max(-1.0 * nearest)
-    return distance.unless_above(tolerance * size, nearest, scores)
+    term = Written(scores)
+    nearest = term.look_up(starts, {"nearest": columns})["nearest"]
+    distance, size = (term - nearest).max(nearest - term), nearest.max(-1.0 * nearest)
+    tolerance = SINGLE_TOLERANCE if graph.has_singles else DOUBLE_TOLERANCE
+    return graph.value(distance.unless_above(tolerance * size, nearest, term))
 
 
 def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Sequence[Any]) -> str:
@@ -247,20 +248,6 @@ def _rounded(graph: OnnxGraph, scores: str) -> str:
 
 
 # --- outputs -------------------------------------------------------------------------------------
-
-
-def _fold_formulas(
-    model: CalibratedClassifier, calibrator: Calibrator, confidence: bool
-) -> dict[str, Term]:
-    """Return the formulas of a fold's outputs from its scores."""
-    formulas = output_formulas(calibrator)
-    point_calibrator = model._state.point_calibrator
-    if point_calibrator is not None:
-        formulas["p"] = output_formulas(point_calibrator)["p"]
-    if confidence:
-        curves = interval_curves_of(model._state, INTERVAL_LEVEL).overall
-        formulas |= interval_formulas(curves, Score())
-    return formulas
 
 
 def _unless_refused(calibrator: Calibrator, formulas: dict[str, Term]) -> dict[str, Term]:
@@ -332,25 +319,20 @@ def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[tuple[str, bool
 def _check_exportable(model: CalibratedClassifier) -> None:
     """Raise an `InputError` if ONNX cannot express a model."""
     folds, k = model._state.folds, len(model.classes_)
-    is_subforest = model.calibrate_on_ in ("oob", "partitions")
-    is_subforest = is_subforest and model.subforest == "exchangeable"
-    for applies, rule in (
-        (
-            model.by is not None,
-            f"calibrate all rows in the same way, got by={shown(model.by)}: fit one without by, or "
-            "one to the rows of each group",
+    is_oob = model.calibrate_on_ in ("oob", "partitions")
+    rules = {
+        f"calibrate all rows in the same way, got by={shown(model.by)}: fit one without by, or one "
+        "to the rows of each group": model.by is not None,
+        'score new rows by all trees: use subforest="all"': is_oob
+        and model.subforest == "exchangeable",
+        "have all classes in each fold's training rows: use more rows or fewer folds": any(
+            len(part.classes_) != k for fold in folds for part in _models_of(fold)
         ),
-        (is_subforest, 'score new rows by all trees: use subforest="all"'),
-        (
-            any(len(model.classes_) != k for fold in folds for model in _models_of(fold)),
-            "have all classes in each fold's training rows: use more rows or fewer folds",
-        ),
-        (
-            model._state.shift is not None and k > 2,
-            f"have two classes after with_prior or with_mean, got {k}: export it before",
-        ),
-    ):
-        if applies:
+        f"have two classes after with_prior or with_mean, got {k}: export it before": k > 2
+        and model._state.shift is not None,
+    }
+    for rule, is_broken in rules.items():
+        if is_broken:
             raise InputError(f"a model for ONNX must {rule}")
 
 

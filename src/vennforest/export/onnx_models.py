@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from itertools import combinations
 from threading import Thread
 from typing import Any, TypeVar
@@ -23,13 +24,8 @@ from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import Written, if_at_most
 from vennforest.export.onnx_graph import OPSET, PART, OnnxGraph
-from vennforest.export.onnx_trees import (
-    TREE_ENSEMBLES,
-    booster_writer,
-    logistic,
-    tree_scores,
-    with_first,
-)
+from vennforest.export.onnx_trees import forest_scores, logistic, tree_writer, with_first
+from vennforest.forest import FORESTS
 from vennforest.linear import MAX_DISTANCE, LinearClassifier
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 
@@ -91,7 +87,10 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
         shares = (np.array(weights) / np.sum(weights)).tolist()
         parts = [model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_]
         return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
-    return tree_scores(graph, model, rows, votes)
+    if isinstance(model, FORESTS):
+        return forest_scores(graph, model, rows, votes)
+    write = tree_writer(type(model))
+    return None if write is None else write(graph, model, rows)
 
 
 def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
@@ -261,8 +260,8 @@ def _converted(
         operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
         operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
 
-    written = {*TRANSFORMERS, *WRITTEN_MODELS}
-    written |= {type(part) for part in nested_estimators(estimator) if _is_written(part)}
+    types_within = map(type, nested_estimators(estimator))
+    written = set(filter(_is_written, (*TRANSFORMERS, *CLASSIFIERS, *types_within)))
     types = []
     for column in inputs:
         tensor = column.type.tensor_type
@@ -295,8 +294,7 @@ def _converted(
             if isinstance(part, kind):
                 return [write(graph, part, rows)]
         scores = _written_scores(graph, part, rows, "soft")
-        if scores is None:
-            raise InputError(f"estimator must have no {part} for ONNX: use trees in its place")
+        assert scores is not None
         label = graph.node("ArgMax", scores, axis=1, keepdims=0)
         return [graph.node("Gather", graph.constant(part.classes_), label), scores]
 
@@ -304,29 +302,25 @@ def _converted(
     return graph.double(graph.add(model, names, write_part)[output])
 
 
-WRITTEN_MODELS = [
-    cls
-    for _, cls in all_estimators("classifier")
-    if issubclass(cls, (LinearClassifierMixin, *TREE_ENSEMBLES))
-]
-"""Classes of scikit-learn whose models are written here."""
+CLASSIFIERS = [cls for _, cls in all_estimators("classifier")]
+"""The classifiers of scikit-learn."""
 
 
-def _is_written(part: Any) -> bool:
-    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin, *TREE_ENSEMBLES)
-    return isinstance(part, kinds) or bool(booster_writer(part))
+def _is_written(cls: type) -> bool:
+    """Return whether models or transformers of a class are written here."""
+    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin)
+    return issubclass(cls, kinds) or tree_writer(cls) is not None
 
 
 def within_limit(function: Callable[[], Result]) -> Result:
     """Return the result of a function, or raise an error if it takes too long."""
-    results: list[Result] = []
-    errors: list[BaseException] = []
+    future: Future[Result] = Future()
 
     def run() -> None:
         try:
-            results.append(function())
+            future.set_result(function())
         except BaseException as error:
-            errors.append(error)
+            future.set_exception(error)
 
     thread = Thread(target=run, daemon=True)
     thread.start()
@@ -335,6 +329,4 @@ def within_limit(function: Callable[[], Result]) -> Result:
         stop = ctypes.pythonapi.PyThreadState_SetAsyncExc
         stop(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
         raise TimeoutError(f"it did not end within {MAX_SECONDS:.0f} seconds")
-    if errors:
-        raise errors[0]
-    return results[0]
+    return future.result()

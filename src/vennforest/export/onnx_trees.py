@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,15 +30,6 @@ from vennforest.sources.estimators import trained_names
 TREES_VERSION = ("ai.onnx.ml", 5)
 """Domain and first version of operators with trees in double precision."""
 
-TREE_ENSEMBLES = (
-    DecisionTreeClassifier,
-    *FORESTS,
-    HistGradientBoostingClassifier,
-    GradientBoostingClassifier,
-    AdaBoostClassifier,
-)
-"""Classes of scikit-learn whose trees are read."""
-
 LIGHTGBM_ZERO = float(np.float32(1e-35))
 """Size up to which LightGBM reads numbers as 0."""
 
@@ -59,64 +50,42 @@ class Tree(NamedTuple):
 NodeValues = tuple[Any, NDArray[np.floating]]
 """A tree, and a value for each of its nodes."""
 
+NodeSplit = tuple[dict[str, Any], dict[str, Any], int, float, bool]
+"""Left and right child, feature, threshold, and whether missing cells go to the left."""
+
 LEAF = Tree(*np.array([[-1], [-1], [0], [0], [0]]))
 """A tree of one node, which adds the same value for every row."""
-
-
-def tree_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str | None:
-    """Add an ensemble of trees; return the name of its probabilities (n, k), None if it is none."""
-    if isinstance(model, (DecisionTreeClassifier, *FORESTS)):
-        return _forest_scores(graph, model, rows, votes)
-    if isinstance(model, HistGradientBoostingClassifier):
-        return _histogram_scores(graph, model, rows)
-    if isinstance(model, GradientBoostingClassifier):
-        return _gradient_scores(graph, model, rows)
-    if isinstance(model, AdaBoostClassifier) and all(
-        isinstance(tree, DecisionTreeClassifier) for tree in model.estimators_
-    ):
-        return _adaboost_scores(graph, model, rows)
-    write = booster_writer(model)
-    return None if write is None else write(graph, model, rows)
 
 
 # --- scikit-learn --------------------------------------------------------------------------------
 
 
-def _forest_scores(graph: OnnxGraph, forest: Any, rows: str, votes: str) -> str:
+def forest_scores(graph: OnnxGraph, forest: Any, rows: str, votes: str = "soft") -> str:
     """Add a tree, or a forest: the means of its trees' class frequencies or votes."""
-    k, trees = (
-        len(forest.classes_),
-        [tree.tree_ for tree in getattr(forest, "estimators_", [forest])],
-    )
-    values = [tree.value[:, 0] for tree in trees]
-    if votes == "hard":
-        values = [np.eye(k)[scores.argmax(axis=1)] for scores in values]
-    columns = [
-        [(tree, scores[:, j]) for j in range(k)] for tree, scores in zip(trees, values, strict=True)
-    ]
-    total = _sum_of_trees(graph, _single(graph, rows), columns)
+    trees = []
+    for part in getattr(forest, "estimators_", [forest]):
+        values = part.tree_.value[:, 0]
+        if votes == "hard":
+            values = np.eye(values.shape[1])[values.argmax(axis=1)]
+        trees.append([(part.tree_, column) for column in values.T])
+    total = _sum_of_trees(graph, _single(graph, rows), trees)
     return graph.node("Div", total, graph.number(float(len(trees))))
 
 
 def _histogram_scores(graph: OnnxGraph, model: HistGradientBoostingClassifier, rows: str) -> str:
     """Add a histogram booster."""
     if model.is_categorical_ is not None:
-        _refuse_categories(model, [np.flatnonzero(model.is_categorical_)])
-    trees = [
-        [(_tree_of_histogram(part.nodes), part.nodes["value"]) for part in predictors]
-        for predictors in model._predictors
-    ]
+        _refuse_categories(model, np.flatnonzero(model.is_categorical_))
+
+    def tree_of(nodes: Any) -> NodeValues:
+        left, right = (
+            np.where(nodes["is_leaf"], -1, nodes[name].astype(int)) for name in ("left", "right")
+        )
+        names = "feature_idx", "num_threshold", "missing_go_to_left"
+        return Tree(left, right, *(nodes[name] for name in names)), nodes["value"]
+
+    trees = [[tree_of(part.nodes) for part in predictors] for predictors in model._predictors]
     return _boosted(graph, rows, trees, model._baseline_prediction.ravel())
-
-
-def _tree_of_histogram(nodes: Any) -> Tree:
-    return Tree(
-        np.where(nodes["is_leaf"], -1, nodes["left"].astype(int)),
-        np.where(nodes["is_leaf"], -1, nodes["right"].astype(int)),
-        nodes["feature_idx"],
-        nodes["num_threshold"],
-        nodes["missing_go_to_left"],
-    )
 
 
 def _gradient_scores(graph: OnnxGraph, model: GradientBoostingClassifier, rows: str) -> str:
@@ -132,6 +101,8 @@ def _gradient_scores(graph: OnnxGraph, model: GradientBoostingClassifier, rows: 
 
 def _adaboost_scores(graph: OnnxGraph, model: AdaBoostClassifier, rows: str) -> str:
     """Add a weighted vote of trees."""
+    if not all(isinstance(part, DecisionTreeClassifier) for part in model.estimators_):
+        raise InputError(f"estimator must have no {model} for ONNX: use trees in its place")
     k = len(model.classes_)
     votes = np.where(np.eye(k) == 1, 1.0, -1.0 / (k - 1))
     weights = model.estimator_weights_ / model.estimator_weights_.sum() / (k - 1)
@@ -147,46 +118,34 @@ def _adaboost_scores(graph: OnnxGraph, model: AdaBoostClassifier, rows: str) -> 
 
 
 def _lightgbm_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
-    """Add a LightGBM model, from its text."""
-    header, *parts = model.booster_.model_to_string().split("\nTree=")
+    """Add a LightGBM model."""
+    document = model.booster_.dump_model()
+    categories: list[int] = []
 
-    def entries(text: str) -> dict[str, str]:
-        return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-
-    about, trees, categories = entries(header), [], []
-    for part in parts:
-        entry = entries(part.partition("\nend of trees")[0])
-        value = np.array(entry["leaf_value"].split(), float)
-        if len(value) == 1:
-            trees.append((LEAF, value))
-            continue
-        left, right, feature, decision = (
-            np.array(entry[name].split(), int)
-            for name in ("left_child", "right_child", "split_feature", "decision_type")
-        )
-        n, threshold = len(left), np.array(entry["threshold"].split(), float)
-        categories.append(feature[decision & 1 == 1])
-        left, right = (np.where(c < 0, n + ~c, c) for c in (left, right))  # leaves come last
+    def split_of(node: dict[str, Any]) -> NodeSplit | None:
+        if "left_child" not in node:
+            return None
+        feature, threshold = node["split_feature"], node["threshold"]
+        if node["decision_type"] != "<=":
+            categories.append(feature)
+            return None
         # Where missing cells are none of their own they are read as 0.
-        to_left = np.where(decision >> 2 & 3, decision & 2 > 0, threshold >= 0)
-        columns = (left, -1), (right, -1), (feature, 0), (threshold, 0.0), (to_left, 0)
-        tree = Tree(*(np.append(column, np.full(n + 1, fill)) for column, fill in columns))
-        trees.append((tree, np.append(np.zeros(n), value)))
+        to_left = node["default_left"] if node["missing_type"] != "None" else threshold >= 0
+        return node["left_child"], node["right_child"], feature, threshold, to_left
+
+    trees = []
+    for entry in document["tree_info"]:
+        tree, nodes = _tree_of_nested(entry["tree_structure"], split_of)
+        trees.append((tree, np.array([float(node.get("leaf_value", 0.0)) for node in nodes])))
     _refuse_categories(model, categories)
     x = Written(rows)
     rows = graph.value(if_at_most(x.max(-1.0 * x), LIGHTGBM_ZERO, 0.0, x))
-    k = int(about["num_tree_per_iteration"])
+    k, objective = document["num_tree_per_iteration"], document["objective"]
     groups = [trees[i : i + k] for i in range(0, len(trees), k)]
-    factor = 1.0 / len(groups) if "\naverage_output" in header else 1.0
-    factor *= float((re.findall(r"sigmoid:(\S+)", about["objective"]) or [1.0])[0])
-    return _boosted(
-        graph,
-        rows,
-        groups,
-        np.zeros(k),
-        factor,
-        is_softmax=about["objective"][:12] == "multiclass n",
-    )
+    factor = 1.0 / len(groups) if document["average_output"] else 1.0
+    factor *= float((re.findall(r"sigmoid:(\S+)", objective) or [1.0])[0])
+    is_softmax = objective.startswith("multiclass n")
+    return _boosted(graph, rows, groups, np.zeros(k), factor, is_softmax=is_softmax)
 
 
 def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
@@ -205,16 +164,15 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     if k == 1:
         start = -np.log((single(1) / start - single(1)).astype(float)).astype(single)
     per_class: list[list[NodeValues]] = [[(LEAF, start)] for start in np.resize(start, (k, 1))]
-    categories = []
-    for i, (entry, j) in enumerate(
-        zip(part["model"]["trees"], part["model"]["tree_info"], strict=True)
-    ):
+    categories: list[int] = []
+    pairs = zip(part["model"]["trees"], part["model"]["tree_info"], strict=True)
+    for i, (entry, j) in enumerate(pairs):
         left, right, feature, to_left = (
             np.array(entry[name])
             for name in ("left_children", "right_children", "split_indices", "default_left")
         )
         condition = np.array(entry["split_conditions"], single)
-        categories.append(feature[np.array(entry["split_type"]) == 1])
+        categories += feature[np.array(entry["split_type"]) == 1].tolist()
         # The left child is that of numbers below the threshold.
         threshold = np.nextafter(condition, single(-np.inf)).astype(float)
         values = condition * single(weights[i] if weights else 1)
@@ -242,43 +200,25 @@ def _catboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
         document = json.loads(path.read_text())
-    features = document["features_info"]["float_features"]
-    number = [feature["flat_feature_index"] for feature in features]
-    is_left = [feature["nan_value_treatment"] != "AsTrue" for feature in features]
-    _refuse_categories(
-        model,
-        [
-            [f["flat_feature_index"]]
-            for f in document["features_info"].get("categorical_features", [])
-        ],
-    )
-    scale, start = document["scale_and_bias"]
+    information, (scale, start) = document["features_info"], document["scale_and_bias"]
+    categories = information.get("categorical_features", [])
+    _refuse_categories(model, [feature["flat_feature_index"] for feature in categories])
 
-    def tree_of(entry: dict[str, Any]) -> tuple[Tree, FloatArray]:
-        nodes: list[tuple[Any, ...]] = []
-        values: list[Any] = []
+    def split_of(node: dict[str, Any]) -> NodeSplit | None:
+        if "split" not in node:
+            return None
+        feature = information["float_features"][node["split"]["float_feature_index"]]
+        to_left = feature["nan_value_treatment"] != "AsTrue"
+        index, border = feature["flat_feature_index"], node["split"]["border"]
+        return node["left"], node["right"], index, border, to_left
 
-        def add(node: dict[str, Any]) -> int:
-            i = len(nodes)
-            nodes.append((-1, -1, 0, 0.0, 0))
-            values.append(node.get("value", 0.0))
-            if "split" in node:
-                j, border = node["split"]["float_feature_index"], node["split"]["border"]
-                left, right = add(node["left"]), add(node["right"])
-                nodes[i] = left, right, number[j], border, is_left[j]
-            return i
-
-        add(entry)
-        return Tree(*map(np.array, zip(*nodes, strict=True))), np.array(
-            [np.resize(value, len(start)) for value in values]
-        )
-
-    entries = document.get("trees") or map(_nested, document["oblivious_trees"])
     trees = []
-    for tree, values in map(tree_of, entries):
+    for entry in document.get("trees") or map(_nested, document["oblivious_trees"]):
+        tree, nodes = _tree_of_nested(entry, split_of)
+        values = np.array([np.resize(node.get("value", 0.0), len(start)) for node in nodes])
         trees.append([(tree, scale * column) for column in values.T])
-    loss = model.get_all_params()["loss_function"]
-    return _boosted(graph, _single(graph, rows), trees, start, is_softmax=loss == "MultiClass")
+    is_softmax = model.get_all_params()["loss_function"] == "MultiClass"
+    return _boosted(graph, _single(graph, rows), trees, start, is_softmax=is_softmax)
 
 
 def _nested(entry: dict[str, Any]) -> dict[str, Any]:
@@ -291,9 +231,24 @@ def _nested(entry: dict[str, Any]) -> dict[str, Any]:
     return nodes[0]
 
 
-def _refuse_categories(model: Any, features: Sequence[Any]) -> None:
-    """Raise an error if splits ask for categories, whose features are given for each tree."""
-    if used := sorted({int(j) for of_tree in features for j in of_tree}):
+def _tree_of_nested(
+    root: dict[str, Any], split_of: Callable[[dict[str, Any]], NodeSplit | None]
+) -> tuple[Tree, list[dict[str, Any]]]:
+    """Return a tree and its nodes, from nested ones; ``split_of`` returns None for a leaf."""
+    nodes, rows = [root], []
+    for node in nodes:  # which grows by the children
+        split = split_of(node)
+        if split is None:
+            rows.append((-1, -1, 0, 0.0, False))
+            continue
+        rows.append((len(nodes), len(nodes) + 1, *split[2:]))
+        nodes += split[:2]
+    return Tree(*map(np.array, zip(*rows, strict=True))), nodes
+
+
+def _refuse_categories(model: Any, features: Iterable[int]) -> None:
+    """Raise an error if splits ask for the categories of features."""
+    if used := sorted({*map(int, features)}):
         names = trained_names(model) or [*map(str, range(max(used) + 1))]
         raise InputError(
             f"{type(model).__name__} must not have categories of its own for ONNX, got those of "
@@ -302,18 +257,21 @@ def _refuse_categories(model: Any, features: Sequence[Any]) -> None:
         )
 
 
-BOOSTERS = {
+WRITERS: dict[str, Callable[[OnnxGraph, Any, str], str]] = {
+    **{cls.__name__: forest_scores for cls in (DecisionTreeClassifier, *FORESTS)},
+    "HistGradientBoostingClassifier": _histogram_scores,
+    "GradientBoostingClassifier": _gradient_scores,
+    "AdaBoostClassifier": _adaboost_scores,
     "LGBMClassifier": _lightgbm_scores,
     "XGBClassifier": _xgboost_scores,
     "CatBoostClassifier": _catboost_scores,
 }
-"""Classes of other packages whose trees are read."""
+"""What adds the probabilities (n, k) of trees, by the name of the model's class or of a base."""
 
 
-def booster_writer(model: Any) -> Callable[[OnnxGraph, Any, str], str] | None:
-    """Return the writer of a model of another package, None for other models."""
-    names = [cls.__name__ for cls in type(model).__mro__ if cls.__name__ in BOOSTERS]
-    return BOOSTERS[names[0]] if names else None
+def tree_writer(cls: type) -> Callable[[OnnxGraph, Any, str], str] | None:
+    """Return the writer of models of a class, None for other models."""
+    return next((WRITERS[base.__name__] for base in cls.__mro__ if base.__name__ in WRITERS), None)
 
 
 # --- sums of trees -------------------------------------------------------------------------------

@@ -136,19 +136,19 @@ def to_sql(
             f"{len(classes)}: use to_onnx or to_json, or apply it to a file with vennforest apply"
         )
     formulas = output_formulas(calibrator, confidence)
-    ending = ""
-    titles = {
-        name: [name] if len(classes) == 2 else [f"{name}_{label}" for label in classes]
-        for name in formulas
-    }
+    suffixes = [""] if len(classes) == 2 else [f"_{label}" for label in classes]
+    titles = {name: [name + suffix for suffix in suffixes] for name in formulas}
     scored = {name.casefold() for name in names}
-    while any(
-        f"{title}{ending}".casefold() in scored for part in titles.values() for title in part
-    ):
-        ending += "_calibrated"
-    titles = {name: [title + ending for title in part] for name, part in titles.items()}
+    while any(title.casefold() in scored for part in titles.values() for title in part):
+        titles = {name: [f"{title}_calibrated" for title in part] for name, part in titles.items()}
     added = [title for part in titles.values() for title in part]
-    _check_names(added)
+    folded = [title.casefold() for title in added]
+    for title in added:  # databases compare names without regard to case
+        if folded.count(title.casefold()) > 1:
+            raise InputError(
+                f"calibrator must have labels that differ without regard to case, got {title!r} "
+                "as a column twice: fit it to other labels"
+            )
     columns = [f"t.{quoted(name)}" for name in names]
     # The addition makes one zero of two. SQLite casts text that is no number to 0.
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
@@ -254,17 +254,6 @@ def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> li
         return [second]
     total = f"({first} + {second})"
     return [f"({second} / CASE WHEN ABS({total} - 1e0) <= 1e-12 THEN 1e0 ELSE {total} END)"]
-
-
-def _check_names(outputs: Sequence[str]) -> None:
-    """Raise an error if names are equal without regard to case, as databases compare them."""
-    folded = [name.casefold() for name in outputs]
-    for name in outputs:
-        if folded.count(name.casefold()) > 1:
-            raise InputError(
-                f"calibrator must have labels that differ without regard to case, got {name!r} "
-                "as a column twice: fit it to other labels"
-            )
 
 
 def quoted(name: str) -> str:
