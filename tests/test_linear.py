@@ -108,7 +108,7 @@ def test_a_blend_of_the_three_models_is_saved_exported_and_explained(k, tmp_path
     X[3:, 1] = np.nan  # all missing in some folds
     members = [
         ("forest", MixedForestClassifier(10, min_samples_leaf=1)),
-        ("boosting", SmallBoostingClassifier(max_iter=4)),
+        ("boosting", SmallBoostingClassifier()),
         ("linear", LinearClassifier()),
     ]
     model = CalibratedClassifier(members, random_state=0).fit(X, y)

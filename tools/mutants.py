@@ -371,7 +371,7 @@ APPLICATION_FAULTS = {
         (
             "report/watched.py",
             'monitor.reference_shares_[j] if when == "before"',
-            '1 / len(figures) if when == "before"',
+            '1 / len(of_classes) if when == "before"',
         ),
     ],
     "commands/test_watch.py::chances_are_rounded_to_the_cautious_side": [
@@ -403,7 +403,7 @@ APPLICATION_FAULTS = {
     ],
     "report/test_alternatives.py::a_gain_within_chance_is_no_advice": [
         (
-            "report/alternatives.py",
+            "report/sections.py",
             "better += [name] if low > 0 else []",
             "better += [name] if gain.mean > 0 else []",
         ),

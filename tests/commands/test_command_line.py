@@ -17,6 +17,7 @@ from vennforest.classifier.parameters import SOURCE_NAMES
 from vennforest.commands import options
 from vennforest.commands.terminal import shares_text
 from vennforest.report.estimators import ESTIMATORS
+from vennforest.report.words import templates
 
 COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "sql", "watch", "show")
 FAST = ("--folds", "2", "--trees", 20, "--methods", "venn-abers", "--jobs", "1")
@@ -134,6 +135,7 @@ def test_help_names_what_comes_with_the_library(capsys):
 
 
 def test_missing_extras_are_named(table, capsys, monkeypatch):
+    templates.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert run("report", table, "-t", "y", *FAST) == 2
     assert "pip install 'vennforest[all]'" in capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_what_is_kept_and_what_is_not():
 def test_changed_numbers_are_refused_or_give_probabilities(rng, name, n_values):
     """Every number of a document in turn is made huge, negative, missing or text."""
     scores = rng.random(20)
-    document = json.loads(to_json(METHODS[name]().fit(scores, rng.random(40) < scores)))
+    document = json.loads(to_json(METHODS[name]().fit(scores, rng.random(20) < scores)))
     for path in list(number_paths(document["calibrator"])):
         for value in rng.choice(np.array([1e308, -1, None, "x"], object), n_values, replace=False):
             changed = copy.deepcopy(document)

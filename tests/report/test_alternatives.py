@@ -8,9 +8,9 @@ from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
 from vennforest.report import evaluate
-from vennforest.report.alternatives import BLEND, predict_by_others
-from vennforest.report.measures import MethodEstimates, Predictions
+from vennforest.report.measures import BLEND, MethodEstimates, Predictions
 from vennforest.report.sections import compared_models
+from vennforest.report.training import predict_by_others
 
 
 def linear_rows(n=240):

@@ -260,7 +260,9 @@ def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw
         index=pd.Index(["A", SCRIPT, POOLED, NEW_SITE], name="Site"),
         columns=columns,
     )
-    section = Section(frame, {"intervals": 4, "has_groups": False}, {"slope": [SCRIPT]})
+    pooled = dict.fromkeys(["observed_expected", "slope", "auc"], 2)
+    numbers = {"intervals": 4, "has_groups": False, "pooled": pooled}
+    section = Section(frame, numbers, {"slope": [SCRIPT]})
     evaluation = replace(cancer, findings=replace(cancer.findings, sections={"sites": section}))
     page = render(evaluation)
     text = "|".join(part.strip() for part in Page(page).text if part.strip())

@@ -109,6 +109,12 @@ def calls(folder):
 
         return report.check(y, p)
 
+    def comparable_summary():
+        from vennforest.metrics import Estimates
+        from vennforest.validation.comparison import comparable
+
+        return {"comparable": comparable(Estimates(y, p))}
+
     def evaluate():
         from vennforest import report
 
@@ -174,6 +180,7 @@ def calls(folder):
         "population_stability of rows": lambda: validation.population_stability(grade, grade),
         "segments": lambda: validation.segments(X, y, p, n_draws=9),
         "internal_external": lambda: validation.internal_external(y, p, np.arange(160) % 3),
+        "compare": lambda: validation.compare(*[comparable_summary()] * 2),
         "threshold_for": lambda: decisions.threshold_for(model, recall=0.8),
         "CostMatrix.read": lambda: decisions.CostMatrix.read([[0, 1], [5, 0]], np.arange(2)),
         "Monitor": lambda: vf.Monitor().fit(p, y).update(p, y),

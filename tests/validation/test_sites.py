@@ -206,8 +206,8 @@ def test_a_site_without_events_is_named_and_counted():
 
 def test_of_right_sites_few_tables_name_one():
     rng = np.random.default_rng(6)
-    named = [any(judged_sites(rng, [1.0] * 8).rejected.values()) for _ in range(60)]
-    assert np.mean(named) <= 0.05 + 3 * (0.05 * 0.95 / 60) ** 0.5
+    named = [any(judged_sites(rng, [1.0] * 8).rejected.values()) for _ in range(30)]
+    assert np.mean(named) <= 0.05 + 3 * (0.05 * 0.95 / 30) ** 0.5
 
 
 def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():

@@ -37,8 +37,7 @@ from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.findings import for_json
 from vennforest.report.splits import read_times
-from vennforest.report.watched import NewRows, watch_rows
-from vennforest.report.watched_page import render_findings, sentences_of
+from vennforest.report.watched import NewRows, render_findings, sentences_of, watch_rows
 from vennforest.tables.files import find_name
 
 
@@ -118,10 +117,7 @@ def _ordered_rows(
     name = options.time
     times = read_times(dividing_columns(file, table, [], [name], types, notes)[name], name)
     numbers = times_as_numbers(times)
-    unknown = np.isnan(numbers)
-    if unknown.any():
-        row = int(unknown.argmax()) + 1
-        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
+    _refuse_missing(np.isnan(numbers), f"the time {name!r}")
     if (np.diff(numbers) < 0).any():
         notes.append(f"The rows were put in the order of {name!r}.")
         order = np.argsort(numbers, kind="stable")
@@ -138,10 +134,15 @@ def _labels_in(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[An
 def _keys_in(table: pd.DataFrame, name: str) -> NDArray[Any]:
     """Return the keys (n,) of rows as text; raise an error for rows without one."""
     cells = table[find_name(table.columns, name)]
-    if cells.isna().any():
-        row = int(cells.isna().to_numpy().argmax()) + 1
-        raise InputError(f"the key {name!r} must be known in every row, and row {row} has none")
+    _refuse_missing(cells.isna().to_numpy(), f"the key {name!r}")
     return cells.astype(str).to_numpy(object)
+
+
+def _refuse_missing(is_missing: NDArray[np.bool_], name: str) -> None:
+    """Raise an error for the first row that is missing."""
+    if is_missing.any():
+        row = int(is_missing.argmax()) + 1
+        raise InputError(f"{name} must be known in every row, and row {row} has none")
 
 
 def _watched_columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:

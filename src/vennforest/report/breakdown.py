@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
-from vennforest.metrics import auc_interval, calibration_line, decision_curve, threshold_table
+from vennforest.metrics.calibration_line import line_of
 from vennforest.metrics.losses import squared_losses
 from vennforest.metrics.variance import share_interval
 from vennforest.monitoring.columns import holm
@@ -103,12 +103,12 @@ def thresholds(
         cuts = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
     if tie is not None:
         cuts = {t for t in cuts if abs(t - tie) > 1e-9} | {tie}
-    options = predictions.for_metric(estimates) | {"groups": predictions.groups, "level": 0.95}
-    options["thresholds"] = sorted(t for t in cuts if 0 < t < 1) if at is None else sorted(set(at))
-    columns = vars(threshold_table(bounds=estimates.confidence, **options))
+    cuts = {t for t in cuts if 0 < t < 1} if at is None else {*at}
+    judged = predictions.judged(estimates)
+    columns = vars(judged.threshold_table(sorted(cuts), bounds=estimates.confidence, level=0.95))
     for name, (low, high) in columns.pop("intervals").items():
         columns |= {f"{name}_low": low, f"{name}_high": high}
-    curve = vars(decision_curve(**options))
+    curve = vars(judged.net_benefit(sorted(cuts)))
     names = (f"{name}{end}" for name in ("net_benefit", "gain") for end in ("", "_low", "_high"))
     columns |= {name: curve[name] for name in names}
     columns = {key: values for key, values in columns.items() if values is not None}
@@ -175,19 +175,15 @@ def _tested_part(
     if len(rows) < MIN_ROWS_TO_TEST:
         keys = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
         return dict.fromkeys([*keys, "pvalue"], np.nan)
-    groups = None if predictions.groups is None else predictions.groups[rows]
-    event = predictions.event(estimates)
-    outcome, p = event.outcome[rows].astype(int), event.p[rows].clip(0, 1)
-    options = predictions.for_metric(estimates, rows)
-    weight = options.get("sample_weight")
+    judged = predictions.judged(estimates)
+    part = judged.take(rows)
     with np.errstate(invalid="ignore"):
-        line = calibration_line(outcome, p, groups=groups, classes=[0, 1], sample_weight=weight)
-    area = auc_interval(groups=groups, **options)
+        line = line_of(part.main(), 0.95)
     measures: dict[str, float] = {}
-    for name, of in zip(names, (line.observed_expected, line.slope, area), strict=True):
+    for name, of in zip(names, (line.observed_expected, line.slope, part.auc()), strict=True):
         ends = [*vars(of).values()][:3]
         measures |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-    return measures | {"pvalue": predictions.tests(estimates, rows).pvalue}
+    return measures | {"pvalue": judged.tests(rows).pvalue}
 
 
 def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:

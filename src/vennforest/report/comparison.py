@@ -16,11 +16,9 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
     CalibrationLine,
     IntervalEstimate,
-    calibration_line,
 )
 from vennforest.metrics.losses import (
     Difference,
-    difference_over_rows,
     log_losses,
     squared_losses,
 )
@@ -44,13 +42,11 @@ def difference_over_folds(
 
     Training sets of different folds overlap, so the variance of the mean is (1/K + n_test/n_train)
     times that of the K fold means (Nadeau & Bengio 2003, section 3). With one fold it is that of
-    `difference_over_rows`.
+    `Predictions.difference`.
     """
     k, fold = predictions.n_folds, predictions.fold
     if k == 1:
-        return difference_over_rows(
-            first, second, predictions.groups, predictions.units, predictions.weight
-        )
+        return predictions.difference(first, second)
     gap = first - second
     weight = np.ones(len(gap)) if predictions.weight is None else predictions.weight
     means = np.bincount(fold, weight * gap, minlength=k) / np.bincount(fold, weight, minlength=k)
@@ -171,7 +167,7 @@ def lines_off(predictions: Predictions, estimates: MethodEstimates) -> dict[str,
 def line_of(predictions: Predictions, estimates: MethodEstimates) -> CalibrationLine:
     """Return observed over expected, intercept and slope of one method, with intervals."""
     with np.errstate(invalid="ignore"):  # probabilities that separate the classes
-        return calibration_line(groups=predictions.groups, **predictions.for_metric(estimates))
+        return predictions.judged(estimates).line()
 
 
 def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
@@ -185,13 +181,7 @@ def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates
         matrix,
         {m: predictions.mean(matrix.paid(matrix.decide(e.p), codes)) for m, e in estimates.items()},
         of_constants,
-        difference_over_rows(
-            constant,
-            matrix.paid(decisions, codes),
-            predictions.groups,
-            predictions.units,
-            predictions.weight,
-        ),
+        predictions.difference(constant, matrix.paid(decisions, codes)),
         np.bincount(decisions, minlength=len(matrix.decisions)),
     )
 
@@ -248,7 +238,7 @@ def classes_frame(
     weight = np.ones(len(codes)) if predictions.weight is None else predictions.weight
     predicted, counts = p.argmax(axis=1), np.bincount(codes, weight, minlength=k)
     hits = np.bincount(codes, weight * (predicted == codes), minlength=k)
-    tests = predictions.tests(estimates)
+    tests = predictions.judged(estimates).tests()
     is_rejected = tests.class_pvalues < CALIBRATION_TEST_LEVEL
     excess = tests.class_excess
     with np.errstate(invalid="ignore"):

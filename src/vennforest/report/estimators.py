@@ -60,25 +60,10 @@ class SmallBoostingClassifier(HistGradientBoostingClassifier):
     as constant.
     """
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 90,
-        learning_rate: float = 0.06,
-        max_leaf_nodes: int = 7,
-        min_samples_leaf: int = 8,
-        l2_regularization: float = 1.0,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(
-            max_iter=max_iter,
-            learning_rate=learning_rate,
-            max_leaf_nodes=max_leaf_nodes,
-            min_samples_leaf=min_samples_leaf,
-            l2_regularization=l2_regularization,
-            early_stopping=False,
-            random_state=random_state,
-        )
+    def __init__(self, *, random_state: int | None = None) -> None:
+        size = {"max_iter": 90, "max_leaf_nodes": 7, "min_samples_leaf": 8}
+        shrinkage = {"learning_rate": 0.06, "l2_regularization": 1.0, "early_stopping": False}
+        super().__init__(**size, **shrinkage, random_state=random_state)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SmallBoostingClassifier:
         """Fit the trees to X (n, d), labels y (n,) and weights (n,)."""

@@ -152,10 +152,11 @@ class Evaluation:
     ) -> list[str]:
         """Write the pictures for a paper to a folder, which is created if its parent exists.
 
-        ``calibration``, ``decision-curve`` (of two classes) and ``intervals`` (of methods with
-        bounds), each as SVG, PDF and PNG, with a CSV of what is drawn, ``width`` millimetres
-        wide (by default 122). ``limits`` are where the axes of the first two begin and end, by
-        default where the data do. Returns their names.
+        ``calibration``, ``decision-curve`` (of two classes), ``intervals`` (of methods with
+        bounds), ``sites`` (a forest plot) and ``grades``, each as SVG, PDF and PNG, with a CSV of
+        what is drawn, ``width`` millimetres wide (by default 122, of the last two 229). ``limits``
+        are where the axes of the first two begin and end, by default where the data do. Returns
+        their names.
         """
         from vennforest.report.figures import write_pictures
 

@@ -5,9 +5,10 @@ Its JSON is this object; verdict, page, text for a paper and terminal only forma
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from vennforest._messages import not_one_of, shown
 from vennforest._validation import InputError, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
-from vennforest.metrics.losses import Difference, difference_over_rows
+from vennforest.metrics.losses import Difference
 from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
 from vennforest.report.breakdown import (
     level_edges,
@@ -80,38 +81,7 @@ UNWEIGHTED = (
     "must be used without weights and without a horizon: they count rows as one observation each"
 )
 
-DEFINITIONS = {
-    "event": "the positive class; with more than two classes, that the most probable one is right",
-    "log_loss": "mean of -ln of the observed class's probability",
-    "brier": "mean squared error of the event's probability; with more classes of the vector, 0-2",
-    "brier_skill": "1 - brier / that of the class shares",
-    "intervals": "level 95%, Student's with one degree of freedom less than there are rows, or "
-    "groups, of the rarer outcome: of losses in the logarithm, of skills in that of the ratio; of "
-    "AUC DeLong's in its log-odds, Newcombe's score interval below 30; of shares Wilson's, with "
-    "groups for rows over the design effect (Korn & Graubard 1998); of intercept and slope Wald's, "
-    "with groups leaving one out (CR3)",
-    "auc": "area under the ROC curve; with more classes one-vs-rest, weighted by their shares",
-    "calibration_error": "mean distance of mean p and share of the event over 15 bins (0, 1/15], …",
-    "chance_error": "mean calibration_error of labels drawn from the probabilities; chance_limit: "
-    "95% quantile",
-    "mean_error": "distance of mean p and share of the event beyond one standard deviation",
-    "detectable": "distance of mean p and share of the event that a test at half the level of 2% "
-    "finds in 80% of tables",
-    "pvalue": "the smallest p-value of the tests of calibration times their number; with groups "
-    "for dependent rows",
-    "overconfidence": "mean of the largest p, minus accuracy",
-    "observed_expected": "events / sum of p; the interval is symmetric in the logarithm, and exact "
-    "below ten events",
-    "intercept": "logistic regression of the event with offset logit p, rows of p 0 or 1 left out",
-    "slope": "coefficient of logit p in a logistic regression of the event, same rows",
-    "ici": "mean distance of p and a logistic regression on a natural spline of logit p; e50, e90, "
-    "emax: its quantiles; _by_chance: those that calibrated probabilities would have",
-    "levels": "rows by p of the event, from each edge of level_edges to below the next",
-    "thresholds": "rows are flagged if p >= threshold; sure_yes, open, sure_no: by 95% intervals",
-    "net_benefit": "TP / n - FP / n * threshold / (1 - threshold); gain: less that of flagging all "
-    "or none, whichever is higher",
-    "grades": "exact binomial and Jeffreys tests, adjusted by Holm; intervals by Clopper & Pearson",
-}
+DEFINITIONS = Path(__file__).with_name("templates") / "definitions.json"
 """Definitions of the numbers in the JSON."""
 
 
@@ -316,16 +286,6 @@ class Findings:
         return bool(is_off) or "classes" in self.rejected
 
     @property
-    def is_beaten(self) -> bool:
-        """Whether another method has a lower loss beyond chance."""
-        return any(gap.clear and gap.mean < 0 for gap in self.differences.values())
-
-    @property
-    def most_frequent(self) -> str:
-        """The most frequent class."""
-        return str(self.classes["n"].idxmax())
-
-    @property
     def shown_methods(self) -> list[str]:
         """The methods of the first picture, the recommended one first."""
         others = self.measures if self.origin.kind == "given" else [RAW]
@@ -392,7 +352,7 @@ class Findings:
         del values["measures"], values["baseline"]  # in the frame of the methods
         values["positive"] = None if self.positive is None else str(self.positive)
         values |= {"rejected": self.rejected, "rows_to_collect": self.rows_to_collect}
-        values["definitions"] = DEFINITIONS
+        values["definitions"] = json.loads(DEFINITIONS.read_text("utf-8"))
         summary: dict[str, Any] = for_json({k: v for k, v in values.items() if v is not None})
         return summary | {"positive": values["positive"], "groups": self.groups}
 
@@ -495,17 +455,7 @@ def find(
         baseline=baseline,
         auc=area,
         # The log loss tells rare classes apart, which hardly move the Brier score.
-        gain=difference_of_losses(
-            shares,
-            best,
-            codes,
-            partial(
-                difference_over_rows,
-                groups=groups,
-                units=predictions.units,
-                weight=predictions.weight,
-            ),
-        ),
+        gain=difference_of_losses(shares, best, codes, predictions.difference),
         skill=judged.log_loss_skill()
         if np.isfinite(measures[method].log_loss)
         else judged.brier_skill(),

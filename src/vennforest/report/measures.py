@@ -14,14 +14,16 @@ from scipy.special import logit, ndtri
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import (
-    CalibrationTests,
     Estimates,
-    auc_interval,
-    calibration_error,
 )
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
-from vennforest.metrics.losses import log_losses, squared_losses
+from vennforest.metrics.losses import (
+    Difference,
+    difference_over_rows,
+    log_losses,
+    squared_losses,
+)
 from vennforest.metrics.variance import units_of
 from vennforest.multiprobability import Multiprobability
 
@@ -30,6 +32,9 @@ RAW = "none"
 
 BASELINE = "baseline"
 """The class frequencies as the probabilities of every row."""
+
+BLEND = "blend of all"
+"""Name of the blend in the table of models."""
 
 CALIBRATION_TEST_LEVEL = 0.02
 DETECTABLE_ERRORS = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4) + ndtri(0.8))
@@ -179,9 +184,9 @@ class Predictions:
         options = {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
         return options if weight is None else options | {"sample_weight": weight}
 
-    def tests(self, estimates: MethodEstimates, rows: Any = slice(None)) -> CalibrationTests:
-        """Test the calibration of one method in some rows, by the dependence of all of them."""
-        return self.judged(estimates).tests(rows)
+    def difference(self, first: FloatArray, second: FloatArray) -> Difference:
+        """Return the mean difference of losses (n,) over rows, or groups, with its interval."""
+        return difference_over_rows(first, second, self.groups, self.units, self.weight)
 
     def judged(self, estimates: MethodEstimates) -> Estimates:
         """Return one method's estimates with their measures."""
@@ -284,11 +289,14 @@ class Measures:
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:
     """Compute the measures of one method."""
     p, codes, bounds = estimates.p, predictions.codes, estimates.bounds
-    options, mean = predictions.for_metric(estimates), predictions.mean
-    event = predictions.event(estimates)
+    judged, mean, event = (
+        predictions.judged(estimates),
+        predictions.mean,
+        predictions.event(estimates),
+    )
     q = event.p.clip(0, 1)
     residual = event.outcome - q
-    error = calibration_error(bins=N_ERROR_BINS, **options)
+    error = judged.calibration_error(bins=N_ERROR_BINS)
     groups, correlation = predictions.groups, 0.0
     if groups is not None:
         correlation = intragroup_correlation(event.outcome, q, groups)
@@ -301,15 +309,15 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         log_loss=mean(losses),
         impossible=int(np.isinf(losses).sum()),
         brier=mean(squared_losses(p, codes)),
-        auc=auc_interval(**options).value,
+        auc=judged.auc().value,
         accuracy=mean(p.argmax(axis=1) == codes),
         calibration_error=error,
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, mean(residual) ** 2 - spread**2) ** 0.5,
         detectable=DETECTABLE_ERRORS * spread,
-        pvalue=predictions.tests(estimates).pvalue,
-        overconfidence=predictions.judged(estimates).overconfidence(),
+        pvalue=judged.tests().pvalue,
+        overconfidence=judged.overconfidence(),
         expected=mean(event.p),
         observed=mean(event.outcome),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),

@@ -5,13 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-FORMATS = [
-    *("about", "amounts", "area", "ends", "fixed", "of_100", "percent", "points", "probability"),
-    *("pvalue", "rounded_down", "rounded_up", "rows", "short_percent", "signed", "whole"),
-    "with_margin",
-]
-"""Names of the formats that templates use."""
-
 MAX_DECIMALS = 6
 MAX_DECIMALS_OF_PERCENT = 4
 

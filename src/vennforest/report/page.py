@@ -94,7 +94,7 @@ def render_page(
             **variables,
         )
     )
-    return harmless(page)
+    return harmless(page.lstrip())
 
 
 def render(

@@ -15,10 +15,9 @@ from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.decisions import threshold_for
 from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
-from vennforest.metrics.losses import difference_over_rows, log_losses, squared_losses
+from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.metrics.variance import share_interval
-from vennforest.report.alternatives import BLEND
-from vennforest.report.measures import MethodEstimates, Predictions
+from vennforest.report.measures import BLEND, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
 from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS
@@ -116,9 +115,7 @@ def compared_models(predictions: Predictions, noun: str) -> Section:
         rows[name] = {"loss": float(losses[name].mean()), "seconds": model.seconds}
         rows[name]["predict_seconds"] = model.predict_seconds
         if name != noun:
-            gain = difference_over_rows(
-                losses[noun], losses[name], predictions.groups, predictions.units
-            )
+            gain = predictions.difference(losses[noun], losses[name])
             low, high = gain.mean - gain.margin, gain.mean + gain.margin
             rows[name] |= {"gain": gain.mean, "gain_low": low, "gain_high": high}
             better += [name] if low > 0 else []

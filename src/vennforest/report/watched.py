@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
@@ -20,14 +21,20 @@ from vennforest.monitoring import Monitor
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, ColumnChange, column_changes
 from vennforest.performance import estimate_performance
 from vennforest.performance.measures import EPSILON
+from vennforest.report import figures
 from vennforest.report.breakdown import periods
 from vennforest.report.findings import for_json
+from vennforest.report.page import render_page
 from vennforest.report.splits import dates_in
+from vennforest.report.words import say
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.validation import population_stability
 
 MIN_STABILITY_ROWS = 50
 """Rows of a period that are compared by deciles: five in each, as a test of shares needs."""
+
+MAX_COLUMNS = 50
+"""Maximum number of columns listed, those that differ most."""
 
 ColumnArrays = dict[str, NDArray[Any]]
 """Columns (n,) of a table by name."""
@@ -276,12 +283,12 @@ def _before_and_since(
     """
     code = {label: j for j, label in enumerate(monitor.classes_.tolist())}
     codes = np.array([code[label] for label in y.tolist()], np.intp)
-    figures: list[dict[str, Any]] = [{"label": str(label)} for label in code]
+    of_classes: list[dict[str, Any]] = [{"label": str(label)} for label in code]
     texts = []
     for when, side in (("before", slice(0, n_until)), ("since", slice(n_until, None))):
         side_codes, q = codes[side], p[side]
         n = len(side_codes)
-        for j, of_class in enumerate(figures):
+        for j, of_class in enumerate(of_classes):
             share = monitor.reference_shares_[j] if when == "before" else np.nan
             of_class[f"share_{when}"] = (side_codes == j).mean() if n else share
             of_class[f"predicted_{when}"] = q[:, j].mean() if n else np.nan
@@ -289,4 +296,48 @@ def _before_and_since(
             accuracy = float((q.argmax(axis=1) == side_codes).mean())
             loss = -np.log(np.maximum(q[np.arange(n), side_codes], EPSILON)).mean()
             texts.append(f"accuracy {accuracy:.3f}, log loss {loss:.3f} {when} ({n:,} rows)")
-    return figures, f"Observed: {'; '.join(texts)}." if texts else ""
+    return of_classes, f"Observed: {'; '.join(texts)}." if texts else ""
+
+
+def sentences_of(findings: Findings) -> list[str]:
+    """Return the findings in sentences."""
+    return say("watch", findings, template="watch.txt.j2")
+
+
+def render_findings(
+    findings: Findings,
+    sentences: list[str],
+    command: str,
+    name: str,
+    target: str,
+    inputs: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Return the page; ``name`` is that of the table, and ``target`` of its labels, or ""."""
+    evidence = figures.evidence_over_time(
+        findings.curve, findings.monitor.threshold_, findings.began, findings.times
+    )
+    expected = [part for part in findings.over_time if not part["reason"]]
+    return render_page(
+        "watch.html.j2",
+        command,
+        inputs,
+        picture=figures.draw("evidence", evidence),
+        over_time=_over_time(expected, "accuracy", "Expected accuracy"),
+        series=_over_time(findings.series, "auc", "AUC"),
+        result=findings,
+        sentences=sentences,
+        name=name,
+        target=target,
+        max_columns=MAX_COLUMNS,
+    )
+
+
+def _over_time(parts: Sequence[Mapping[str, Any]], key: str, title: str) -> str:
+    """Return the picture of a measure in each part, "" for a single one."""
+    if len(parts) < 2:
+        return ""
+    columns = [key, f"{key}_low", f"{key}_high"]
+    names = [part["name"] for part in parts]
+    frame = pd.DataFrame([part[key] for part in parts], index=names, columns=columns, dtype=float)
+    picture = figures.rates(frame, key, title, f"{title} over time, with intervals")
+    return figures.draw(key, picture)

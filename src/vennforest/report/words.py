@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 from vennforest._messages import as_sentence, needed
@@ -58,7 +59,7 @@ def lines(text: str) -> list[str]:
 
 
 FILTERS = {
-    **{name: getattr(numbers, name) for name in numbers.FORMATS},
+    **{name: form for name, form in vars(numbers).items() if isinstance(form, FunctionType)},
     "clauses": lambda text: "; ".join(lines(text)),
     "first_paragraph": lambda text: paragraphs(text)[0],
     "interval": interval,

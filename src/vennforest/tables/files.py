@@ -317,11 +317,9 @@ def _sheet_value(cell: Any) -> Any:
 def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column of text to booleans or numbers if all its cells are, else keep text."""
     kind = column.infer_text()
-    if kind not in ("boolean", "number"):
-        return cells
     if kind == "boolean":
         return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(column.array)), "true")
-    return as_numbers(column, cells)
+    return as_numbers(column, cells) if kind == "number" else cells
 
 
 def as_numbers(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -419,17 +417,12 @@ def table_as_text(table: pa.Table, escape_formulas: bool = False) -> pa.Table:
     With ``escape_formulas``, `without_formula` is applied to names and text.
     """
     escape = without_formula if escape_formulas else str
-    columns = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type
-        cells = pa.chunked_array([_chunk_as_text(part) for part in column.chunks], pa.string())
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            columns[name] = column if pa.types.is_primitive(kind) else cells
-        elif escape_formulas:
-            columns[name] = pa.chunked_array([_cells_as_text(cells, escape)])
-        else:
-            columns[name] = cells
-    return pa.Table.from_arrays(list(columns.values()), names=[*map(escape, columns)])
+    columns = table.columns
+    for i, column in enumerate(columns):
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            cells = pa.chunked_array([_chunk_as_text(part) for part in column.chunks], pa.string())
+            columns[i] = _cells_as_text(cells, escape) if escape_formulas else cells
+    return pa.Table.from_arrays(columns, names=[*map(escape, table.column_names)])
 
 
 def _chunk_as_text(cells: pa.Array) -> pa.Array:

@@ -57,7 +57,8 @@ def comparable(estimates: Estimates) -> dict[str, Any]:
             continue
         forward, _, derivative = SCALES[scale]
         with np.errstate(divide="ignore", invalid="ignore"):
-            value, slope = float(forward(values[name].value)), derivative(values[name].value)
+            estimate = np.float64(values[name].value)  # of 0 the logarithm is -inf, not an error
+            value, slope = float(forward(estimate)), derivative(estimate)
             of_units = of_units * slope
             error = variance_of_sum(of_units) ** 0.5
         if np.isfinite([value, error]).all():
