@@ -65,8 +65,16 @@ def share(hit, groups=None):
 
 
 def units_of(y, groups=None):
-    """Return the number of rows, or groups, of the rarer outcome."""
-    return min((y == k).sum() if groups is None else len(np.unique(groups[y == k])) for k in (0, 1))
+    """Return Kish's effective number of rows, or groups, of the rarer outcome."""
+    return min(effective(y == k, groups) for k in (0, 1))
+
+
+def effective(rows, groups=None):
+    """Return the number of some rows, or Kish's effective number of the groups they are in."""
+    if groups is None:
+        return float(rows.sum())
+    sizes = pd.Series(groups[rows]).value_counts().to_numpy(float)
+    return sizes.sum() ** 2 / (sizes @ sizes) if len(sizes) else 0.0
 
 
 def error_of(contributions, groups=None):
@@ -117,7 +125,7 @@ def auc(y, p, groups=None):
     if units >= 30:
         return estimate
     if groups is not None:
-        m, n = (len(np.unique(groups[y == k])) for k in (1, 0))
+        m, n = (effective(y == k, groups) for k in (1, 0))
 
     def excess(a):
         spread = 1 + ((m + n) / 2 - 1) * ((1 - a) / (2 - a) + a / (1 + a))
@@ -146,7 +154,7 @@ def regression(y, p, groups, slope):
         steps.append(np.linalg.solve(total - own, X[part].T @ (y - q)[part])[-1])
     m = len(steps)
     error = (np.square(steps).sum() * (m - 1) / m) ** 0.5
-    return student(fit.params[-1], error, len(np.unique(groups)))
+    return student(fit.params[-1], error, units_of(y, groups))
 
 
 def observed_expected(y, p, groups):
