@@ -1,5 +1,6 @@
 """Sentences for a paper are true of the options: they change with them."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -85,3 +86,13 @@ def test_many_classes_have_no_line_and_no_threshold():
     text = check(y, p).to_text()
     assert "The mean probability of the most probable class was" in text
     assert not any(word in text for word in ("slope", "Net benefit", "ICI", "Observed over"))
+
+
+@pytest.mark.parametrize("n_groups", [1, 3, 12])
+def test_measures_without_an_interval_have_none_in_page_text_and_summary(plain, n_groups):
+    y, p, _ = plain
+    evaluation = check(y, p, positive="yes", groups=np.arange(300) % n_groups)
+    page = re.sub('<style>.*?</style>|base64,[^"]*', "", evaluation._repr_html_(), flags=re.S)
+    for text in (evaluation.to_text(), str(evaluation.verdict), page):
+        assert not re.search(r"\bnan\b|\binf\b|the 1 groups", text)
+    assert len(json.dumps(evaluation.summary()["auc"])) < 300  # nothing of each row

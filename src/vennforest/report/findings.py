@@ -375,7 +375,7 @@ def for_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if is_dataclass(value) and not isinstance(value, type):
-        value = {f.name: getattr(value, f.name) for f in fields(value)}
+        value = {f.name: getattr(value, f.name) for f in fields(value) if f.repr}  # none by row
     if isinstance(value, Mapping):
         return {str(key): for_json(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
