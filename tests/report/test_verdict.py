@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtri
 
 from support.report_data import COSTS, calibrated, with_bounds
 from vennforest.metrics import CalibrationLine, IntervalEstimate
@@ -326,12 +327,16 @@ def test_slope_and_observed_over_expected_are_each_tested_at_half_the_level(
     monkeypatch, measure, margin, is_off
 ):
     """Twice the tail of .5% is 1.31 half-widths of a 95% interval."""
-    ends = {"slope": (1.2, 1.2 - margin, 1.2 + margin)}
-    ends["observed_expected"] = np.exp([0.2, 0.2 - margin, 0.2 + margin])
-    estimates = dict.fromkeys(["observed_expected", "intercept", "slope"], (1.0, 0.9, 1.1))
-    estimates[measure] = ends[measure]
-    line = CalibrationLine(*(IntervalEstimate(*e) for e in estimates.values()), certain=0)
-    monkeypatch.setattr(comparison, "line_of", lambda *_: line)
+
+    def line_of(predictions, method, level=0.95):
+        half = margin * ndtri((1 + level) / 2) / ndtri(0.975)
+        ends = {"slope": (1.2, 1.2 - half, 1.2 + half)}
+        ends["observed_expected"] = np.exp([0.2, 0.2 - half, 0.2 + half])
+        estimates = dict.fromkeys(["observed_expected", "intercept", "slope"], (1.0, 0.9, 1.1))
+        estimates[measure] = ends[measure]
+        return CalibrationLine(*(IntervalEstimate(*e) for e in estimates.values()), certain=0)
+
+    monkeypatch.setattr(comparison, "line_of", line_of)
     off = comparison.lines_off(SimpleNamespace(positive=1), None)
     assert list(off) == [measure] * is_off
 
@@ -342,3 +347,16 @@ def test_the_finding_is_of_the_level_that_is_most_off(cancer):
     levels = pd.DataFrame(rows, columns=columns)
     (text,) = say("finding", replace(cancer.findings, levels=levels, positive="yes"))
     assert text.startswith("Of 400 rows with a probability near 20%, 30% were “yes”")
+
+
+@pytest.mark.parametrize(("is_weighted", "has_groups"), product([False, True], repeat=2))
+def test_no_event_where_many_are_expected_is_a_fault_of_the_level(is_weighted, has_groups):
+    rng = np.random.default_rng(0)
+    p, weight = rng.uniform(0.3, 0.9, 300), rng.uniform(0.5, 2, 300)
+    options = {"sample_weight": weight} if is_weighted else {}
+    options |= {"groups": np.arange(300) // 5} if has_groups else {}
+    verdict = check(np.zeros(300, int), p, classes=[0, 1], positive=1, **options).verdict
+    assert (
+        verdict.action == "check" and verdict.failures["oe"] and verdict.failures["miscalibrated"]
+    )
+    assert verdict.sentence.startswith("Look at the level")

@@ -127,6 +127,10 @@ def test_rows_without_uncertain_probabilities_keep_their_place():
         ({"format": 99}, "new must be written by a version"),
         ({"units": "many"}, "new is damaged"),
         ({"measures": {"auc": {"value": 1}}}, "new is damaged"),
+        (
+            {"measures": {"auc": {"value": 1, "standard_error": 1, "blocks": [0, 1]}}},
+            "new is damaged: blocks must be as many as those of old",
+        ),
         ({"measures": {}}, "old and new must have a measure with an interval in common"),
     ],
 )
@@ -144,3 +148,12 @@ def test_other_classes_are_refused():
         compare(summary(y, p), summary(np.where(y == 1, "yes", "no"), p))
     with pytest.raises(InputError, match="new must have the positive class of old, '1', got '0'"):
         compare(summary(y, p), summary(y, p, pos_label=0))
+
+
+@pytest.mark.parametrize("entry", ["rows", "classes", "positive", "units", "measures"])
+def test_an_entry_that_is_missing_is_named(entry):
+    y, p, _ = drawn(np.random.default_rng(9), 60)
+    new = summary(y, p)
+    new["comparable"] = {key: new["comparable"][key] for key in new["comparable"] if key != entry}
+    with pytest.raises(InputError, match=f"new is damaged: '{entry}'"):
+        compare(summary(y, p), new)

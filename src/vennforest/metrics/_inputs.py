@@ -44,15 +44,17 @@ class EventEstimates(NamedTuple):
     groups: IntArray | None = None
 
     @property
-    def units(self) -> float:
-        """Effective number of rows, or groups, of the rarer outcome; 0 if no interval is valid.
+    def are_enough(self) -> bool:
+        """Whether intervals are valid: of different weights, if 15 of each outcome are expected."""
+        w = self.weight
+        return np.ptp(w) == 0 or all(
+            (w @ p) ** 2 >= MIN_WEIGHTED_UNITS * (w**2 @ p) for p in (self.p, 1 - self.p)
+        )
 
-        That is so if fewer than 15 are expected, of different weights.
-        """
-        for p in (self.p, 1 - self.p) if np.ptp(self.weight) > 0 else ():
-            if (self.weight @ p) ** 2 < MIN_WEIGHTED_UNITS * (self.weight**2 @ p):
-                return 0.0
-        return units_of(self.outcome, self.weight, self.groups)
+    @property
+    def units(self) -> float:
+        """Effective number of rows, or groups, of the rarer outcome; 0 if no interval is valid."""
+        return units_of(self.outcome, self.weight, self.groups) if self.are_enough else 0.0
 
     def take(self, rows: Any) -> EventEstimates:
         """Return a part of the rows."""

@@ -86,8 +86,7 @@ def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
     expected = float(weight @ p / weight.sum())
     units = event.units
     ratio = ratio_estimate(outcome, p, weight, groups, units, level, null=1.0)
-    is_exact = units < MIN_UNITS and (units > 0 or np.ptp(weight) == 0)
-    if not is_exact or not expected:
+    if units >= MIN_UNITS or not event.are_enough or not expected:
         return ratio
     # With independent rows the binomial variance is the largest (Hoeffding 1956).
     low, high = share_interval(outcome, groups, weight, level, exact=True)

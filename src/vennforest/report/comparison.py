@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
@@ -152,22 +151,23 @@ def lines_off(predictions: Predictions, estimates: MethodEstimates) -> dict[str,
     """
     if predictions.positive is None:
         return {}
-    z = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4)) / float(ndtri(0.975))
-    line, off = line_of(predictions, estimates), {}
-    slope, ratio = line.slope, line.observed_expected
-    if max(MAX_RATIO, z * (slope.high - slope.value)) < abs(slope.value - 1):
-        off["slope"] = slope
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value, high = np.log(ratio.value), np.log(ratio.high)
-    if np.isfinite(value) and abs(ratio.value - 1) > MAX_RATIO and abs(value) > z * (high - value):
-        off["observed_expected"] = ratio
+    line = line_of(predictions, estimates)
+    tested = line_of(predictions, estimates, 1 - CALIBRATION_TEST_LEVEL / 2)
+    off = {}
+    for name in ("slope", "observed_expected"):
+        interval = getattr(tested, name)
+        is_clear = interval.low > 1 or interval.high < 1
+        if is_clear and abs(interval.value - 1) > MAX_RATIO:
+            off[name] = getattr(line, name)
     return off
 
 
-def line_of(predictions: Predictions, estimates: MethodEstimates) -> CalibrationLine:
+def line_of(
+    predictions: Predictions, estimates: MethodEstimates, level: float = 0.95
+) -> CalibrationLine:
     """Return observed over expected, intercept and slope of one method, with intervals."""
     with np.errstate(invalid="ignore"):  # probabilities that separate the classes
-        return predictions.judged(estimates).line()
+        return predictions.judged(estimates).line(level=level)
 
 
 def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:

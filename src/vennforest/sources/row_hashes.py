@@ -17,7 +17,7 @@ HashArray = NDArray[np.uint64]
 MAX_SKETCHED_ROWS, MIN_SHARE_OF_DISTINCT_ROWS = 256, 0.95
 """Hashes in a sketch of rows, and share of distinct rows below which there is none."""
 
-MIN_COMPARED_ROWS = 5
+MIN_HASHED_ROWS = 5
 """Rows below which it is not said how many of them are in a sketch."""
 
 # The digits of pi, and 2**64 divided by the golden ratio: no pattern that data could have.
@@ -201,6 +201,6 @@ def share_in_sketch(hashes: HashArray, sketch: HashArray) -> float:
     comparable = hashes
     if len(sketch) == MAX_SKETCHED_ROWS:
         comparable = hashes[hashes <= sketch[-1]]
-    if not len(sketch) or len(comparable) < MIN_COMPARED_ROWS:
+    if not len(sketch) or len(comparable) < MIN_HASHED_ROWS:
         return 0.0
     return float(np.isin(comparable, sketch).mean())

@@ -137,6 +137,8 @@ def compare(
         if name not in first["measures"] or name not in second["measures"]:
             continue
         pair = first["measures"][name], second["measures"][name]
+        if is_paired and pair[0][2].shape != pair[1][2].shape:
+            raise InputError("new is damaged: blocks must be as many as those of old")
         values, back = np.array([value for value, *_ in pair]), SCALES[scale][1]
         # Of signed values the difference is how much farther the new one is from the best value.
         signs = np.sign(values - ideal)
@@ -210,8 +212,9 @@ def _read(summary: Any, name: str) -> dict[str, Any]:
             )
             for key, measure in part["measures"].items()
         }
-        sizes = {len(blocks) for *_, blocks in measures.values()}
-        require(len(sizes) < 2, "blocks must be as many for every measure")
-        return {**part, "units": float(part["units"]), "measures": measures}
+        shapes = {blocks.shape for *_, blocks in measures.values()}
+        require(len(shapes) < 2, "blocks must be as many for every measure")
+        entries = {key: part[key] for key in ("rows", "classes", "positive")}
+        return {**entries, "units": float(part["units"]), "measures": measures}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{name} is damaged: {error}") from None
