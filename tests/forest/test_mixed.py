@@ -30,13 +30,20 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
+class SecondGroup(MixedForestClassifier):
+    """The trees with larger leaves alone."""
+
+    _is_second_group = True
+
+
 def kinds(forest):
     return [tuple(getattr(tree, name) for name in KIND) for tree in forest.estimators_]
 
 
-def test_with_one_kind_it_is_the_random_forest():
+def test_with_the_best_splits_alone_it_is_the_random_forest(monkeypatch):
+    monkeypatch.setattr("vennforest.forest.mixed.SPLITTERS", ("best",))
     one = {"min_samples_leaf": 3, "max_features": 0.4, "class_weight": {0: 1, 1: 1}}
-    mixed = MixedForestClassifier(20, splitter="best", random_state=7, **one).fit(X, Y)
+    mixed = MixedForestClassifier(20, random_state=7, **one).fit(X, Y)
     plain = RandomForestClassifier(20, random_state=7, **one).fit(X, Y)
     np.testing.assert_array_equal(mixed.predict_proba(X), plain.predict_proba(X))
 
@@ -50,9 +57,7 @@ def test_balanced_weights_give_no_warning_of_warm_start(value):
 
 def test_every_tree_is_one_of_its_kind_grown_on_its_bag():
     """The slow way: each tree anew, by itself, from its seed and its bag."""
-    forest = MixedForestClassifier(
-        12, min_samples_leaf=(1, 4), max_features=["sqrt", 0.5], random_state=3
-    ).fit(X, Y)
+    forest = SecondGroup(12, min_samples_leaf=1, random_state=3).fit(X, Y)
     for tree, bag in zip(forest.estimators_, forest.estimators_samples_, strict=True):
         alone = DecisionTreeClassifier(**tree.get_params())
         counts = np.bincount(bag, minlength=len(Y))
@@ -61,11 +66,9 @@ def test_every_tree_is_one_of_its_kind_grown_on_its_bag():
 
 
 def test_kinds_are_drawn_evenly_and_independently():
-    leaves, features = (1, 2, 5), ("sqrt", 1.0)
-    forest = MixedForestClassifier(
-        240, min_samples_leaf=leaves, max_features=features, max_depth=1, random_state=20_417
-    ).fit(X[:40], Y[:40])
-    wanted = list(product(("best", "random"), leaves, features))
+    forest = SecondGroup(240, min_samples_leaf=1, max_depth=1, random_state=20_417)
+    forest.fit(X[:40], Y[:40])
+    wanted = list(product(("best", "random"), (5, 20), ("sqrt", 0.5)))
     found = [kinds(forest).count(kind) for kind in wanted]
     assert sum(found) == 240
     assert stats.chisquare(found).pvalue > 0.001
@@ -76,7 +79,7 @@ def test_kinds_are_drawn_evenly_and_independently():
 
 
 def test_a_forest_that_grows_is_the_forest_grown_at_once():
-    leaf = {"min_samples_leaf": (1, 3), "random_state": 1}
+    leaf = {"min_samples_leaf": 3, "random_state": 1}
     once = MixedForestClassifier(30, **leaf).fit(X, Y)
     steps = MixedForestClassifier(10, warm_start=True, **leaf).fit(X, Y)
     steps.set_params(n_estimators=30).fit(X, Y)
@@ -86,7 +89,7 @@ def test_a_forest_that_grows_is_the_forest_grown_at_once():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("splitter", "worst"), ("min_samples_leaf", [1, 0]), ("max_features", ("sqrt", "all"))],
+    [("min_samples_leaf", 0), ("min_samples_leaf", "least"), ("max_features", "all")],
 )
 def test_values_that_there_are_none_of(name, value):
     with pytest.raises(ValueError, match=name):
@@ -113,13 +116,10 @@ def test_shares_are_the_mean_under_the_likelihood_out_of_bag(weights):
         weight = np.random.default_rng(51_877).integers(0, 3, 120).astype(float)
     forest = MixedForestClassifier(24, random_state=5).fit(rows, labels, weight)
     seeds = np.random.RandomState(5).randint(2**31 - 1, size=2)
-    kinds_of_groups = [
-        {"min_samples_leaf": 1},
-        {"min_samples_leaf": (5, 20), "max_features": ("sqrt", 0.5)},
-    ]
+    groups = (MixedForestClassifier, SecondGroup)
     first = [
-        MixedForestClassifier(6, random_state=int(seed), **kind).fit(rows, labels, weight)
-        for seed, kind in zip(seeds, kinds_of_groups, strict=True)
+        group(6, min_samples_leaf=1, random_state=int(seed)).fit(rows, labels, weight)
+        for seed, group in zip(seeds, groups, strict=True)
     ]
     p = np.array([out_of_bag(group, rows, labels) for group in first])
     of_row = np.ones(120) if weight is None else weight / weight[weight > 0].mean()
@@ -134,8 +134,8 @@ def test_shares_are_the_mean_under_the_likelihood_out_of_bag(weights):
     n_full = round(forest.full_share_ * 24)
     counts = [n_full, 24 - n_full]
     grown = [
-        MixedForestClassifier(max(n, 6), random_state=int(seed), **kind).fit(rows, labels, weight)
-        for n, seed, kind in zip(counts, seeds, kinds_of_groups, strict=True)
+        group(max(n, 6), min_samples_leaf=1, random_state=int(seed)).fit(rows, labels, weight)
+        for n, seed, group in zip(counts, seeds, groups, strict=True)
     ]
     trees = [tree for group, n in zip(grown, counts, strict=True) for tree in group.estimators_[:n]]
     expected = np.mean([tree.predict_proba(rows.astype(np.float32)) for tree in trees], axis=0)

@@ -64,7 +64,7 @@ def forest(n=12):
     "options",
     [
         {},
-        {"estimator": MixedForestClassifier(10, min_samples_leaf=[1, 5])},
+        {"estimator": MixedForestClassifier(10, min_samples_leaf=5)},
         {"subforest": "all", "votes": "hard"},
         {"subforest": "exchangeable", "merge": "log"},
         {"estimator": ExtraTreesClassifier(10, bootstrap=True)},

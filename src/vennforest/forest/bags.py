@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.class_weight import compute_sample_weight
 
 from vennforest._validation import (
     CodeArray,
-    FloatArray,
     InputError,
     IntArray,
     check_array,
@@ -28,9 +26,6 @@ FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 
 INDICES_AT_ONCE = 1 << 23
 """Maximum number of training indices in memory at once, unless one tree has more."""
-
-BAG_WEIGHT_TOLERANCE = 1e-6
-"""Relative tolerance for rounding in sums of thousands of weights in one leaf."""
 
 
 def is_ensemble(estimator: Any) -> bool:
@@ -185,18 +180,12 @@ def bags_can_be_verified(ensemble: Any) -> bool:
 
 
 def verify_member(
-    ensemble: Any,
-    number: int,
-    sample: IntArray,
-    rows: Any,
-    codes: CodeArray,
-    weight: FloatArray | None,
+    ensemble: Any, number: int, sample: IntArray, rows: Any, codes: CodeArray
 ) -> None:
     """Raise a BagsError unless a member was trained on the examples of a sample.
 
-    The ensemble was trained on ``rows`` (n, d), float32, with class indices ``codes`` (n,) and
-    ``weight`` (n,). Members other than trees pass if scikit-learn or imbalanced-learn drew their
-    bags.
+    The ensemble was trained on ``rows`` (n, d), float32, with class indices ``codes`` (n,). Members
+    other than trees pass if scikit-learn or imbalanced-learn drew their bags.
     """
     member, is_bagging = ensemble.estimators_[number], isinstance(ensemble, BaggingClassifier)
     if not isinstance(member, DecisionTreeClassifier):
@@ -208,121 +197,40 @@ def verify_member(
             'use calibrate_on="cv"',
             "the members are not trees, so their rows cannot be verified",
         )
-    owner = ensemble
     if is_bagging:
-        owner, rows = member, rows[:, ensemble.estimators_features_[number]]
-    if not _leaves_agree(member, owner, np.asarray(sample), rows, codes, weight):
+        rows = rows[:, ensemble.estimators_features_[number]]
+    if not _leaves_agree(member, np.asarray(sample), rows, codes):
         raise BagsError(
             f"estimator must be trained on the bags that its estimators_samples_ gives, got "
-            f"{type(owner).__name__} with a tree whose leaves contain other examples, so "
-            'no example can be known to be out of bag: use calibrate_on="cv"'
+            f"{type(member if is_bagging else ensemble).__name__} with a tree whose leaves contain "
+            'other examples, so no example can be known to be out of bag: use calibrate_on="cv"'
         )
 
 
-def _leaves_agree(
-    member: Any,
-    owner: Any,
-    sample: IntArray,
-    rows: Any,
-    codes: CodeArray,
-    weight: FloatArray | None,
-) -> bool:
-    """Return whether the examples of a bag give every leaf its weight and class frequencies.
+def _leaves_agree(tree_model: Any, sample: IntArray, rows: Any, codes: CodeArray) -> bool:
+    """Return whether the examples of a bag give every leaf its number of examples and its classes.
 
-    The tree was grown with the ``class_weight`` and ``monotonic_cst`` of its ``owner``: the forest,
-    or in a bagging ensemble the tree itself.
+    Numbers and classes are compared, and no shares of classes: these depend on weights, of classes
+    too, and on monotonic constraints.
     """
-    tree = member.tree_
-    counts = np.bincount(sample, minlength=len(codes))
-    examples = np.flatnonzero(counts)
-    tree_classes = np.asarray(member.classes_).astype(np.intp)
+    tree = tree_model.tree_
+    examples, n_times = np.unique(sample, return_counts=True)
+    tree_classes = np.asarray(tree_model.classes_).astype(np.intp)
     column = np.searchsorted(tree_classes, codes[examples]).clip(max=len(tree_classes) - 1)
     if not len(examples) or (tree_classes[column] != codes[examples]).any():
         return False  # an example of a class that the tree has never seen
     leaf = tree.apply(rows[examples])
-    weights = _possible_weights(owner, sample, examples, counts[examples], codes, weight)
-    return any(_leaves_have_weights(tree, owner, leaf, column, part) for part in weights)
-
-
-def _possible_weights(
-    owner: Any,
-    sample: IntArray,
-    examples: IntArray,
-    n_times: NDArray[np.intp],
-    codes: CodeArray,
-    weight: FloatArray | None,
-) -> Iterator[FloatArray]:
-    """Yield possible weights of the examples of a bag in its tree.
-
-    Up to scikit-learn 1.8, sample weights multiply the number of times that an example was drawn;
-    from 1.9 on, they are the probabilities of drawing it.
-    """
-    counts = n_times.astype(np.float64)
-    class_weight = getattr(owner, "class_weight", None)
-    if class_weight == "balanced_subsample":
-        counts = counts * compute_sample_weight("balanced", codes, indices=sample)[examples]
-        class_weight = None
-    yield counts
-    if class_weight is not None:
-        by_code = class_weight
-        if isinstance(class_weight, dict):
-            code = {
-                label: number for number, label in enumerate(np.asarray(owner.classes_).tolist())
-            }
-            by_code = {code[key]: value for key, value in class_weight.items() if key in code}
-        first = np.unique(sample, return_index=True)[1]
-        balanced_in_bag = compute_sample_weight(by_code, codes[sample])[first]
-        balanced_in_all = counts * compute_sample_weight(by_code, codes)[examples]
-        yield from (balanced_in_all, counts * balanced_in_bag)
-        counts = balanced_in_all
-    if weight is not None:
-        yield counts * weight[examples]
-
-
-def _leaves_have_weights(
-    tree: Any, owner: Any, leaf: IntArray, column: IntArray, weight: FloatArray
-) -> bool:
-    """Return whether the weights of the examples in every leaf are those stored in the tree."""
     leaves = np.flatnonzero(tree.children_left < 0)
-    n, k = tree.node_count, tree.value.shape[2]
-    cells = np.bincount(leaf.astype(np.intp) * k + column, weight, n * k)
-    class_weights = cells.astype(np.float64).reshape(-1, k)[leaves]
-    total = class_weights.sum(axis=1, keepdims=True)
-    in_tree = tree.weighted_n_node_samples[leaves]
-    if not np.allclose(total[:, 0], in_tree, rtol=BAG_WEIGHT_TOLERANCE, atol=0):
+    # An example that was drawn twice is one with a weight of 2, or two rows.
+    if not any(
+        np.array_equal(
+            np.bincount(leaf, times, tree.node_count)[leaves], tree.n_node_samples[leaves]
+        )
+        for times in (None, n_times)
+    ):
         return False
-    shares = class_weights / total
-    signs = getattr(owner, "monotonic_cst", None)  # of the features that the tree sees
-    if signs is not None and k == 2:
-        shares = _clip_to_monotone_bounds(tree, np.asarray(signs), class_weights, leaves)
-    return bool((np.abs(shares - tree.value[leaves, 0]) <= BAG_WEIGHT_TOLERANCE).all())
-
-
-def _clip_to_monotone_bounds(
-    tree: Any, signs: NDArray[Any], class_weights: FloatArray, leaves: IntArray
-) -> FloatArray:
-    """Return the class shares of the leaves of a monotone tree, clipped to their bounds.
-
-    A split on a constrained feature bounds the shares of the first class below it by the mean of
-    its two children's shares (scikit-learn's ``middle_value``). Bounds are inherited by all leaves.
-    """
-    n = tree.node_count
-    node_weights = np.zeros((n, 2))
-    node_weights[leaves] = class_weights
-    left, right = tree.children_left, tree.children_right
-    inner = np.flatnonzero(left >= 0)
-    for node in inner[::-1]:  # children come after their parent
-        node_weights[node] = node_weights[left[node]] + node_weights[right[node]]
-    share = node_weights[:, 0] / node_weights.sum(axis=1)
-    low, high = np.zeros(n), np.ones(n)
-    for node in inner:
-        children = left[node], right[node]
-        low[[*children]], high[[*children]] = low[node], high[node]
-        sign = signs[tree.feature[node]]
-        if sign:
-            middle = (share[children[0]] + share[children[1]]) / 2
-            # Where the second class's share rises with the feature, the first one's falls.
-            smaller, larger = children[::-1] if sign > 0 else children
-            high[smaller] = low[larger] = middle
-    clipped = np.clip(share, low, high)[leaves]
-    return np.column_stack([clipped, 1 - clipped])
+    if tree_model.monotonic_cst is not None:  # which clips shares of classes, to 0 too
+        return True
+    occurs = np.zeros((tree.node_count, tree.value.shape[2]), bool)
+    occurs[leaf, column] = True
+    return bool((occurs[leaves] == (tree.value[leaves, 0] > 0)).all())

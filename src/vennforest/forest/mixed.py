@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,15 +15,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 
-from vennforest._validation import FloatArray, InputError, check_number, check_option, require
+from vennforest._validation import FloatArray, InputError, check_number, require
 from vennforest.forest.bags import Membership
 from vennforest.forest.packed import PackedForest
 
-Splitter = Literal["best", "random"]
-"""How a tree splits: by the best threshold of each feature, or by one drawn at random."""
-
-MIXED = ("splitter", "min_samples_leaf", "max_features")
-"""The parameters that may have several values in one forest."""
+SPLITTERS = ("best", "random")
+"""How trees split: by the best threshold of each feature, or by one drawn at random."""
 
 LARGE_LEAVES = (5, 20)
 """Rows that leaves of the second group of trees have at least; each tree draws one of them."""
@@ -49,17 +46,14 @@ class MixedForestClassifier(RandomForestClassifier):
     ----------
     n_estimators : int, default=300
         Number of trees.
-    splitter : {"best", "random"} or sequence of these, default=("best", "random")
-        How splits are found. If this or one of the next two parameters is a sequence, each tree
-        draws one of its values.
-    min_samples_leaf : "auto", int, float or sequence of numbers, default="auto"
+    min_samples_leaf : "auto", int or float, default="auto"
         As in a random forest. ``"auto"``: two groups of trees, of which a quarter of
         ``n_estimators`` is grown each before the share of the first is chosen. The first has leaves
         of one row; trees of the second draw 5 or 20, and half of the features beside
         ``max_features``. The share is the mean of those from 0 to 1, weighted by the likelihood of
         the labels at the mixed probabilities out of bag. For labels of several columns it is 1.
         Copies of a row in other bags make full trees look too good: use weights in their place.
-    max_features : {"sqrt", "log2", None}, int, float or sequence of these, default="sqrt"
+    max_features : {"sqrt", "log2", None}, int or float, default="sqrt"
         As in a random forest, whose other parameters are the same for all trees.
 
     Attributes
@@ -89,22 +83,19 @@ class MixedForestClassifier(RandomForestClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            name: [*rules, list, tuple] if name in MIXED else rules
-            for name, rules in RandomForestClassifier._parameter_constraints.items()
-        },
+        **RandomForestClassifier._parameter_constraints,
         "min_samples_leaf": [
             *RandomForestClassifier._parameter_constraints["min_samples_leaf"],
-            *(list, tuple, StrOptions({"auto"})),
+            StrOptions({"auto"}),
         ],
-        "splitter": [str, list, tuple],
     }
+    _is_second_group = False
+    """Whether the trees are those of the second group, which `_fit_groups` grows."""
 
     def __init__(
         self,
         n_estimators: int = 300,
         *,
-        splitter: Any = ("best", "random"),
         criterion: str = "gini",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -143,7 +134,6 @@ class MixedForestClassifier(RandomForestClassifier):
             max_samples=max_samples,
             monotonic_cst=monotonic_cst,
         )
-        self.splitter = splitter
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees on X (n, d), y (n,) and weights (n,), as in a random forest.
@@ -151,11 +141,8 @@ class MixedForestClassifier(RandomForestClassifier):
         Raises
         ------
         ValueError
-            If a value of a parameter is invalid, or a sequence of values is empty.
+            If a value of a parameter is invalid.
         """
-        for kind in self._kinds():
-            check_option(kind.pop("splitter"), Splitter, "splitter")
-            RandomForestClassifier(**kind)._validate_params()
         self.__dict__.pop("full_share_", None)
         if not isinstance(self.min_samples_leaf, str):
             super().fit(X, y, sample_weight)
@@ -173,14 +160,10 @@ class MixedForestClassifier(RandomForestClassifier):
 
     def _fit_groups(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """Grow full trees and trees with larger leaves, in the share that is best out of bag."""
-        features = [*_options(self.max_features), HALF]
-        larger = {"min_samples_leaf": LARGE_LEAVES, "max_features": features}
-        kinds: list[dict[str, Any]] = [{"min_samples_leaf": 1}, larger]
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=2)
-        groups = [
-            clone(self).set_params(**kind, random_state=int(seed), warm_start=True, oob_score=False)
-            for kind, seed in zip(kinds, seeds, strict=True)
-        ]
+        of_group = {"min_samples_leaf": 1, "warm_start": True, "oob_score": False}
+        groups = [clone(self).set_params(**of_group, random_state=int(seed)) for seed in seeds]
+        groups[1]._is_second_group = True
         n_first = max(1, self.n_estimators // 4)
         for group in groups:
             group.set_params(n_estimators=n_first).fit(X, y, sample_weight)
@@ -213,14 +196,14 @@ class MixedForestClassifier(RandomForestClassifier):
         self.n_classes_ = n_classes
 
     def _kinds(self) -> list[dict[str, Any]]:
-        """Return the parameters of each kind of tree."""
-        values = {name: _options(getattr(self, name)) for name in MIXED}
-        if isinstance(self.min_samples_leaf, str):
-            values["min_samples_leaf"] = [1, *LARGE_LEAVES]
-        for name, options in values.items():
-            if not options:
-                raise ValueError(f"{name} must have a value, got {getattr(self, name)!r}")
-        return [dict(zip(MIXED, kind, strict=True)) for kind in product(*values.values())]
+        """Return the parameters of each kind of tree, of which every tree draws one."""
+        leaves: Any = (self.min_samples_leaf,)
+        features: Any = (self.max_features,)
+        if self._is_second_group:
+            leaves, features = LARGE_LEAVES, (self.max_features, HALF)
+        names = ("splitter", "min_samples_leaf", "max_features")
+        kinds = product(SPLITTERS, leaves, features)
+        return [dict(zip(names, kind, strict=True)) for kind in kinds]
 
     def _make_estimator(self, append: bool = True, random_state: Any = None) -> Any:
         """Return an unfitted tree whose kind is drawn by its seed; called by scikit-learn."""
@@ -233,11 +216,6 @@ class MixedForestClassifier(RandomForestClassifier):
         for tree in self.estimators_:
             require(tree.n_features_in_ == self.n_features_in_, "trees must have its features")
         check_number(getattr(self, "full_share_", 1), "full_share_", 0, 1)
-
-
-def _options(value: Any) -> list[Any]:
-    """Return the values of a parameter that may be a sequence of them."""
-    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _best_share(
