@@ -180,7 +180,9 @@ def test_models_shift_their_odds(settings, k):
     assert (bounds.lower <= q).all() and (q <= bounds.upper).all()
     assert bounds.lower.min() >= 0 and bounds.upper.max() <= 1
     if settings in ({}, {"calibrate_on": "holdout"}):
-        unpooled = dataclasses.replace(model._state, point_calibrators=None)
+        unpooled = dataclasses.replace(
+            model._state, overall=dataclasses.replace(model._state.overall, point=None)
+        )
         wide = shift_bounds(predict_rows(unpooled, new)[0], factors).widen(q)
         assert bounds.lower == pytest.approx(wide.lower, abs=1e-12)
         assert bounds.upper == pytest.approx(wide.upper, abs=1e-12)

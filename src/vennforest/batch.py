@@ -375,7 +375,7 @@ def table_columns(model: Any) -> TableColumns | None:
 
 def number_columns(model: Any, table: TableColumns) -> list[str]:
     """Return the columns of numbers, but for one whose text names the groups of a model."""
-    groups = model._state.groups
+    groups = model._state.by_groups
     names_groups = groups is not None and groups.labels.dtype.kind == "U"
     return [name for name in table.numbers if not (names_groups and name == groups.by)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -239,6 +240,15 @@ class TopLabels(NamedTuple):
     upper: FloatArray
     low: FloatArray
     high: FloatArray
+
+
+def joined(parts: Sequence[Multiprobability]) -> Multiprobability:
+    """Return the bounds of several sets of objects, one after another."""
+    arrays: dict[str, Any] = {}
+    for name in ("lower", "upper", "widened"):
+        of_parts = [getattr(part, name) for part in parts]
+        arrays[name] = None if any(a is None for a in of_parts) else np.concatenate(of_parts)
+    return replace(parts[0], **arrays)
 
 
 def merge_formula(rule: Merge, low: Any, up: Any) -> Any:

@@ -172,7 +172,7 @@ def deviation_of_folds(bag, cv):
         x, y = order[n]
         model = CalibratedClassifier(Frequencies(), calibrate_on="cv", cv=cv(labels), merge="log")
         model.fit(X, labels)
-        pairs = zip(model._state.folds, model._state.calibrators, strict=True)
+        pairs = zip(model._state.folds, model._state.overall.calibrators, strict=True)
         for fold, (part, calibrator) in enumerate(pairs):
             draw_scores, _ = part.score_for_bounds(np.array([[x]], float))
             m = calibrator.predict_multiprobability(draw_scores)

@@ -30,6 +30,7 @@ from vennforest.calibrators.bounded import no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, IntervalMethod
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.blend import BlendedModel, blend_models
+from vennforest.classifier.by_groups import ByGroups
 from vennforest.classifier.fitting import fit_calibrators, method_has_bounds, unfitted_calibrators
 from vennforest.classifier.folds import fit_folds
 from vennforest.classifier.parameters import (
@@ -42,7 +43,6 @@ from vennforest.classifier.parameters import (
 from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.forest import Votes
-from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares, with_step
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
@@ -60,7 +60,7 @@ map stays near the identity. Of more classes a pool can mend what the members' m
 
 def _check_bounds(model: CalibratedClassifier) -> bool:
     """Raise an AttributeError for a classifier without bounds, as fitted or as it will be."""
-    method = model._fitted.calibrators[0] if model.__sklearn_is_fitted__() else model.method
+    method = model._fitted.overall.calibrators[0] if model.__sklearn_is_fitted__() else model.method
     if not method_has_bounds(method):
         raise AttributeError(no_bounds(method))
     return True
@@ -159,7 +159,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         cv: Any = 5,
         ensemble: bool = True,
         merge: ClassifierMerge = "auto",
-        by: str | int | Callable[[Any], Any] | Groups | None = None,
+        by: str | int | Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -228,9 +228,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             routed = route(self, name, estimator, weight, groups, fit_params)
             members[name] = estimator, TrainingData(X, codes, classes, weight, *routed)
         data = next(iter(members.values()))[1]
-        groups_by = group_codes = None
+        by_groups = by_codes = None
         if self.by is not None:
-            groups_by, group_codes = Groups.fit(self.by, X, len(data))
+            by_groups, by_codes = ByGroups.fit(self.by, X, len(data))
         hashes = hash_rows(X)
         folds, source, reason = fit_folds(self, members, hashes, random_state, split_state)
         fitted = FittedClassifier(
@@ -241,8 +241,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             n_rows=len(data),
             n_equal_pairs=count_equal_pairs(hashes),
             row_groups=data.groups,
-            groups=groups_by,
-            group_codes=group_codes,
+            by_groups=by_groups,
+            by_codes=by_codes,
             column_names=column_names,
         )
         X = as_read(X, folds[0].model)
@@ -267,7 +267,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """Fit calibrators to the folds of a state, which becomes that of this classifier."""
         for fold in fitted.folds:
             fold.check_classes(len(fitted.classes))
-        if fitted.groups is not None and any(fold.rows is None for fold in fitted.folds):
+        if fitted.by_groups is not None and any(fold.rows is None for fold in fitted.folds):
             raise TypeError(
                 "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
                 "got another"
@@ -526,14 +526,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     @property
     def calibrators_(self) -> list[Calibrator]:
         """The fitted calibrators, one per fold."""
-        return self._state.calibrators
+        return self._state.overall.calibrators
 
     @property
     def point_calibrator_(self) -> Calibrator:
         """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
-        if (point_calibrator := self._state.point_calibrator) is None:
+        if (point := self._state.overall.point) is None:
             raise AttributeError('merge must be "pooled" for point_calibrator_')
-        return point_calibrator
+        return point
 
     @property
     def calibration_scores_(self) -> FloatArray:
@@ -577,7 +577,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """Bounds of the rows given to ``fit``, each without its own label: see the probability."""
         bounds = predict_training_rows(self._state)[0]
         if bounds is None:
-            raise AttributeError(no_bounds(self._state.calibrators[0]))
+            raise AttributeError(no_bounds(self._state.overall.calibrators[0]))
         return bounds
 
     @property

@@ -13,13 +13,15 @@ from sklearn.base import clone
 from vennforest._validation import IntArray
 from vennforest.calibrators import METHODS, Calibrator, PooledCalibration, make_calibrator
 from vennforest.calibrators.bounded import has_bounds
-from vennforest.classifier.prediction import FittedClassifier
-from vennforest.groups import PerGroup, codes_of
+from vennforest.classifier.prediction import Calibration, FittedClassifier
 from vennforest.scores import ScoreKind
 from vennforest.sources import CalibrationExamples, Fold
 
 N_PARTS = 5
 """Parts of the calibration examples, each of which is scored by what was fitted without it."""
+
+MIN_EXAMPLES_OF_GROUP = 50
+"""Examples, the new object included, that a group needs for a calibrator of its own."""
 
 AnyCalibrator = TypeVar("AnyCalibrator", bound=Calibrator)
 
@@ -75,21 +77,33 @@ def fit_calibrators(
     calibrator: Calibrator,
     point_calibrator: Calibrator | None,
 ) -> FittedClassifier:
-    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
+
+    They are fitted again within large groups; where a fold has few examples of such a group, the
+    group has the fold's calibrator of all. The new object counts when the size of a group is
+    compared with the minimum. So the partition of all n + 1 objects does not depend on which of
+    them is the new one, as the guarantee within large groups requires.
+    """
     kind = fitted.folds[0].kind
+    # One pool for the scores of all folds is better than one per fold (docs/measured.md).
+    examples, of_folds = CalibrationExamples.of(folds), [CalibrationExamples.of([f]) for f in folds]
 
-    def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
-        def fit_some(index: IntArray | None) -> Calibrator:
-            some = examples if index is None else examples.select(index)
-            return fit_to_examples(unfitted, some, kind, fitted.classes)
+    def fit(unfitted: Calibrator, some: CalibrationExamples) -> Calibrator:
+        return fit_to_examples(unfitted, some, kind, fitted.classes)
 
-        return PerGroup.fit(fit_some, codes_of(examples.rows, fitted.group_codes))
-
-    return replace(
-        fitted,
-        fold_calibrators=[fit(calibrator, CalibrationExamples.of([fold])) for fold in folds],
-        # One pool for the scores of all folds is better than one per fold (docs/measured.md).
-        point_calibrators=None
-        if point_calibrator is None
-        else fit(point_calibrator, CalibrationExamples.of(folds)),
-    )
+    point = None if point_calibrator is None else fit(point_calibrator, examples)
+    overall = Calibration([fit(calibrator, of_fold) for of_fold in of_folds], point)
+    of_group = {}
+    if fitted.by_codes is not None:
+        n_of_group = np.bincount(fitted.by_codes[examples.rows])
+        for code in np.flatnonzero(n_of_group + 1 >= MIN_EXAMPLES_OF_GROUP).tolist():
+            calibrators = []
+            for of_fold, of_all in zip(of_folds, overall.calibrators, strict=True):
+                some = of_fold.select(fitted.by_codes[of_fold.rows] == code)
+                is_large = len(some.codes) + 1 >= MIN_EXAMPLES_OF_GROUP
+                calibrators.append(fit(calibrator, some) if is_large else of_all)
+            if point_calibrator is not None:
+                of_code = examples.select(fitted.by_codes[examples.rows] == code)
+                point = fit(point_calibrator, of_code)
+            of_group[code] = Calibration(calibrators, point)
+    return replace(fitted, overall=overall, of_group=of_group)

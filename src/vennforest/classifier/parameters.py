@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from vennforest._messages import shown, warn
 from vennforest._validation import FloatArray, InputError, check_count, check_option
 from vennforest.calibrators import METHODS, Calibrator
+from vennforest.classifier.by_groups import check_by
 from vennforest.classifier.fitting import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
-from vennforest.groups import check_by
 from vennforest.sources import Subforest
 from vennforest.sources.estimators import without_frozen
 

@@ -1,15 +1,15 @@
 """From rows to bounds, probabilities and confidence intervals.
 
 `predict_rows` scores the rows with the model of every fold (`score_rows`). Then `predict_scores`
-calibrates the scores of each fold within groups (`calibrate_fold`), applies other shares of the
-classes and combines the folds.
+calibrates the scores of each fold, applies other shares of the classes and combines the folds. With
+``by`` the rows are parted first, and each part has the `Calibration` of its group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,8 +34,8 @@ from vennforest.calibrators.intervals import (
     interval_curves,
     read_intervals,
 )
-from vennforest.groups import Groups, PerGroup, codes_of
-from vennforest.multiprobability import Multiprobability, merge_folds
+from vennforest.classifier.by_groups import ByGroups
+from vennforest.multiprobability import Multiprobability, joined, merge_folds
 from vennforest.prior import (
     ShiftedPrior,
     shift_bounds,
@@ -53,9 +53,33 @@ from vennforest.sources.training_columns import (
     differences_of,
 )
 
-Curves = PerGroup[list[ScoreIntervals]]
-_CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
-"""Interval curves of models in use, by their first calibrator, level and method."""
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The calibrators of one of the groups of ``by``, or of all objects.
+
+    ``calibrators`` has one for each fold. ``point``, which maps the scores of all folds to
+    probabilities, is None where calibrators merge their bounds.
+    """
+
+    calibrators: list[Calibrator]
+    point: Calibrator | None
+
+    def of_fold(self, i: int) -> Calibration:
+        """Return the calibration with the calibrator of one fold alone."""
+        return Calibration([self.calibrators[i]], self.point)
+
+    def _check_state(self) -> None:
+        calibrators = [*self.calibrators, *([] if self.point is None else [self.point])]
+        for calibrator in calibrators:
+            has_classes = np.array_equal(calibrator.classes_, calibrators[0].classes_)
+            require(isinstance(calibrator, Calibrator) and has_classes, "calibrators must agree")
+
+
+_CURVES: WeakKeyDictionary[Calibration, dict[tuple[float, str], list[ScoreIntervals]]] = (
+    WeakKeyDictionary()
+)
+"""Interval curves of the groups of models in use, by level and method."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +87,10 @@ class FittedClassifier:
     """The state of a classifier: models, their calibration examples, and calibrators.
 
     ``columns`` summarise the data frame that was fitted to, None for arrays. Rows that belong
-    together have one number in ``row_groups``; objects are calibrated separately in each of
-    ``groups``. A table of new rows must have the columns ``column_names``. Without
-    ``point_calibrators``, which map the scores of all folds to probabilities, calibrators merge
-    their bounds. ``record`` is how the model came to be.
+    together have one number in ``row_groups``. Objects are calibrated separately in each of
+    ``by_groups``, to which the rows belong by their ``by_codes``: ``of_group`` has the calibration
+    of large groups by number, and ``overall`` is that of all others. A table of new rows must have
+    the columns ``column_names``. ``record`` is how the model came to be.
     """
 
     classes: NDArray[Any]
@@ -77,24 +101,14 @@ class FittedClassifier:
     n_equal_pairs: float = 0.0
     row_sketch: HashArray | None = None
     row_groups: IntArray | None = None
-    groups: Groups | None = None
-    group_codes: IntArray | None = None
+    by_groups: ByGroups | None = None
+    by_codes: IntArray | None = None
     columns: TrainingColumns | None = None
     column_names: list[str] | None = None
     shift: ShiftedPrior | None = None
     record: dict[str, Any] = field(default_factory=dict)
-    fold_calibrators: list[PerGroup[Calibrator]] = field(default_factory=list)
-    point_calibrators: PerGroup[Calibrator] | None = None
-
-    @property
-    def calibrators(self) -> list[Calibrator]:
-        """The calibrator of all groups together, one per fold."""
-        return [per_group.overall for per_group in self.fold_calibrators]
-
-    @property
-    def point_calibrator(self) -> Calibrator | None:
-        """The map of all groups together."""
-        return None if self.point_calibrators is None else self.point_calibrators.overall
+    overall: Calibration = field(default_factory=lambda: Calibration([], None))
+    of_group: dict[int, Calibration] = field(default_factory=dict)
 
     @property
     def prior(self) -> FloatArray:
@@ -102,6 +116,22 @@ class FittedClassifier:
         if self.shift is not None:
             return self.shift.shares
         return CalibrationExamples.of(self.folds).class_shares(len(self.classes))
+
+    def calibration(self, code: int | None) -> Calibration:
+        """Return the calibration of a group, or of all objects."""
+        return self.overall if code is None else self.of_group[code]
+
+    def of_fold(self, i: int) -> FittedClassifier:
+        """Return the state with one of its folds alone."""
+        of_group = {code: calibration.of_fold(i) for code, calibration in self.of_group.items()}
+        overall = self.overall.of_fold(i)
+        return replace(self, folds=[self.folds[i]], overall=overall, of_group=of_group)
+
+    def groups_of(self, examples: CalibrationExamples) -> IntArray | None:
+        """Return the number of the rows (n,) that each example belongs to, None without any."""
+        if examples.rows is None or self.row_groups is None:
+            return None
+        return self.row_groups[examples.rows]
 
     def column_differences(self, X: Any) -> list[ColumnDifference]:
         """Return the columns of a data frame, as the models read it, that differ from training."""
@@ -118,31 +148,30 @@ class FittedClassifier:
 
     def _check_state(self) -> None:
         check_labels(self.classes, "classes")
-        require(0 < len(self.folds) == len(self.fold_calibrators), "folds must have calibrators")
-        points = [] if self.point_calibrators is None else [self.point_calibrators]
-        for per_group in [*self.fold_calibrators, *points]:
-            for calibrator in (per_group.overall, *per_group.of_group):
-                has_classes = np.array_equal(calibrator.classes_, self.classes)
-                is_calibrator = isinstance(calibrator, Calibrator)
-                require(is_calibrator and has_classes, "calibrators must be of the classes")
-        n_rows = self.n_rows or 0
-        for fold, per_group in zip(self.folds, self.fold_calibrators, strict=True):
+        require(len(self.folds) > 0, "folds must be one or more")
+        for calibration in [self.overall, *self.of_group.values()]:
+            calibrators, has_point = calibration.calibrators, calibration.point is not None
+            require(len(calibrators) == len(self.folds), "folds must have calibrators")
+            require(has_point == (self.overall.point is not None), "points must be of all groups")
+            has_classes = np.array_equal(calibrators[0].classes_, self.classes)
+            require(has_classes, "calibrators must be of the classes")
+        n_rows, n_groups = self.n_rows or 0, 0 if self.by_groups is None else len(self.by_groups)
+        require(set(self.of_group) <= set(range(n_groups)), "calibrators must be of groups")
+        for fold in self.folds:
             fold.check_classes(len(self.classes))
-            for index in per_group.examples:
-                check_array(index, "examples", (None,), "i", 0, len(fold.codes) - 1)
             if fold.rows is not None:
                 check_array(fold.rows, "rows", (len(fold.codes),), "i", 0, n_rows - 1)
-        for codes in (self.row_groups, self.group_codes):
+        for codes in (self.row_groups, self.by_codes):
             if codes is not None:
-                check_array(codes, "group_codes", (n_rows,), "i", 0)
+                check_array(codes, "codes of groups", (n_rows,), "i", 0)
         if self.column_names is not None:
             are_names = all(type(name) is str for name in self.column_names)
             require(are_names, "column_names must be names")
         if self.row_sketch is not None:
             check_array(self.row_sketch, "row_sketch", (None,), "u")
         require(isinstance(self.columns, TrainingColumns | None), "columns must be of training")
-        has_codes = (self.groups is None) == (self.group_codes is None)
-        require(has_codes, "group_codes must be of groups")
+        has_codes = (self.by_groups is None) == (self.by_codes is None)
+        require(has_codes, "by_codes must be of by_groups")
         has_shares = self.shift is None or len(self.shift.shares) == len(self.classes)
         require(has_shares, "shares must be of every class")
 
@@ -165,6 +194,11 @@ class RowScores(NamedTuple):
     for_calibrators: FloatArray | None
     left_out: IntArray | None
     by_all: FloatArray | None
+
+    def of_rows(self, rows: IntArray | slice) -> RowScores:
+        """Return the scores of some of the rows."""
+        arrays: list[Any] = [None if array is None else array[rows] for array in self]
+        return RowScores(*arrays)
 
 
 # --- predictions ---------------------------------------------------------------------------------
@@ -190,13 +224,13 @@ def score_rows(
     n = count_rows(X, low=1)
     if fitted.column_names is not None:
         refuse_other_columns(X, fitted.column_names)
-    codes = None if fitted.groups is None else fitted.groups.codes(X, n)
+    codes = None if fitted.by_groups is None else fitted.by_groups.codes(X, n)
     if codes is not None and (n_unseen := int((codes < 0).sum())):
         warn(
             f"{n_unseen} of {n} rows are of groups without calibration examples: the calibrator of "
             "all groups together predicts them, and nothing is guaranteed within these groups"
         )
-    has_point = fitted.point_calibrators is not None
+    has_point = fitted.overall.point is not None
     scored = []
     folds, rows = fitted.folds, X
     if len(folds) > 1:
@@ -217,24 +251,67 @@ def score_rows(
 def predict_scores(
     fitted: FittedClassifier, scored: Sequence[RowScores], codes: IntArray | None
 ) -> Prediction:
-    """Return the bounds and probabilities of scored rows in groups ``codes`` (m,).
+    """Return the bounds and probabilities of scored rows in groups ``codes`` (m,)."""
+    parts = split_by_group(fitted, codes)
+    predictions = [
+        _predict_group(fitted, code, [scores.of_rows(rows) for scores in scored])
+        for rows, code in parts
+    ]
+    if codes is None or len(parts) == 1:
+        return predictions[0]
+    order = np.argsort(np.concatenate([np.arange(len(codes))[rows] for rows, _ in parts]))
+    p = np.concatenate([part.p for part in predictions])[order]
+    bounds = [part.bounds for part in predictions if part.bounds is not None]
+    return Prediction(joined(bounds)[order] if bounds else None, p)
+
+
+def split_by_group(
+    fitted: FittedClassifier, codes: IntArray | None
+) -> list[tuple[IntArray | slice, int | None]]:
+    """Return sets of the rows in groups ``codes`` (m,), each with its group, None for others."""
+    if codes is None or not fitted.of_group:
+        return [(slice(None), None)]
+    parts: list[tuple[IntArray | slice, int | None]] = [
+        (rows, code) for code in fitted.of_group if len(rows := np.flatnonzero(codes == code))
+    ]
+    others = np.flatnonzero(~np.isin(codes, list(fitted.of_group)))
+    return [*parts, (others, None)] if len(others) or not parts else parts
+
+
+def _predict_group(
+    fitted: FittedClassifier, code: int | None, scored: Sequence[RowScores]
+) -> Prediction:
+    """Return the bounds and probabilities of scored rows of one group, or of all others.
 
     The probability is the mean over folds, whose mean over rows is that of the folds: a normalised
     geometric mean has a log loss that is .0005 lower, but is too low for rare classes. Only
     ``merge="log"`` takes that. Bounds are means too, widened where needed to contain it.
     """
-    predictions = [
-        calibrate_fold(per_group, fitted.point_calibrators, scores, codes, len(fold.codes))
-        for fold, per_group, scores in zip(
-            fitted.folds, fitted.fold_calibrators, scored, strict=True
-        )
-    ]
-    bounds = [part.bounds for part in predictions if part.bounds is not None]
-    probabilities, merges = [part.p for part in predictions], fitted.point_calibrators is None
+    calibration = fitted.calibration(code)
+    bounds: list[Multiprobability] = []
+    probabilities = []
+    for i, (calibrator, scores) in enumerate(zip(calibration.calibrators, scored, strict=True)):
+        x, left_out, by_all = scores
+        if x is not None and has_bounds(calibrator):
+            # A calibrator of the user's may not know of left-out examples.
+            options = {} if left_out is None else {"left_out": left_out}
+            if left_out is not None and calibrator is not fitted.overall.calibrators[i]:
+                assert fitted.by_codes is not None
+                is_of_group = fitted.by_codes[fitted.folds[i].rows] == code
+                number = np.where(is_of_group, np.cumsum(is_of_group) - 1, -1)
+                options = {"left_out": number[left_out]}
+            bounds.append(calibrator.predict_multiprobability(x, **options))
+        if calibration.point is not None:
+            probabilities.append(calibration.point.predict_proba(cast(FloatArray, by_all)))
+        elif bounds:
+            probabilities.append(merged(calibrator, bounds[-1], cast(FloatArray, x)))
+        else:
+            probabilities.append(calibrator.predict_proba(cast(FloatArray, x)))
+    merges = calibration.point is None
     if bounds and merges and len(bounds) > 1:
-        p = merge_folds(bounds, fitted.calibrators[0].merge, probabilities)
+        p = merge_folds(bounds, calibration.calibrators[0].merge, probabilities)
     else:
-        p = probabilities[0] if len(predictions) == 1 else np.mean(probabilities, axis=0)
+        p = probabilities[0] if len(probabilities) == 1 else np.mean(probabilities, axis=0)
     if fitted.shift is not None:
         # A mean of shifted bounds is unbiased, a shifted mean is not.
         bounds = [shift_bounds(part, fitted.shift.factors) for part in bounds]
@@ -250,69 +327,6 @@ def predict_scores(
         upper = np.mean([part.upper for part in bounds], axis=0)
         mean = Multiprobability(lower, upper, mean.classes)
     return Prediction(mean.widen(p), p)
-
-
-def calibrate_fold(
-    per_group: PerGroup[Calibrator],
-    point_calibrators: PerGroup[Calibrator] | None,
-    scores: RowScores,
-    codes: IntArray | None,
-    n_examples: int,
-) -> Prediction:
-    """Return the prediction of a fold for rows in groups ``codes`` (m,), None: without groups.
-
-    ``n_examples`` is the number of calibration examples of the fold.
-    """
-    bounds = None
-    if scores.for_calibrators is not None and has_bounds(per_group.overall):
-        bounds, p = _bounds(per_group, scores.for_calibrators, scores.left_out, codes, n_examples)
-    elif scores.for_calibrators is not None:
-        p = _probabilities(per_group, scores.for_calibrators, codes)
-    if point_calibrators is not None:
-        assert scores.by_all is not None
-        p = _probabilities(point_calibrators, scores.by_all, codes)
-    return Prediction(bounds, p)
-
-
-def _probabilities(
-    per_group: PerGroup[Calibrator], scores: FloatArray, codes: IntArray | None
-) -> FloatArray:
-    """Return the probabilities (m, k) of scores (m,) or (m, k) of rows in groups (m,)."""
-    p = np.empty((len(scores), len(per_group.overall.classes_)))
-    for rows, calibrator, _ in per_group.parts(codes, len(scores)):
-        p[rows] = calibrator.predict_proba(scores[rows])
-    return p
-
-
-def _bounds(
-    per_group: PerGroup[Calibrator],
-    scores: FloatArray,
-    left_out: IntArray | None,
-    codes: IntArray | None,
-    n_examples: int,
-) -> tuple[Multiprobability, FloatArray]:
-    """Return the bounds of scores (m,) or (m, k) of rows in groups (m,), and their merged p (m, k).
-
-    ``left_out`` (m,) is the index, among ``n_examples`` of the fold, of the example that is left
-    out for a row.
-    """
-    classes = per_group.overall.classes_
-    lower, upper, p = np.empty((3, len(scores), len(classes)))
-    distributions = False
-    for rows, calibrator, examples in per_group.parts(codes, len(scores)):
-        # A calibrator of the user's may not know of left-out examples.
-        options: dict[str, IntArray] = {}
-        if left_out is not None:
-            options["left_out"] = left_out[rows]
-            if examples is not None:
-                index = np.full(n_examples, -1, np.intp)
-                index[examples] = np.arange(len(examples))
-                options["left_out"] = index[left_out[rows]]
-        bounds = calibrator.predict_multiprobability(scores[rows], **options)
-        lower[rows], upper[rows] = bounds.lower, bounds.upper
-        p[rows] = merged(calibrator, bounds, scores[rows])
-        distributions = bounds.distributions
-    return Multiprobability(lower, upper, classes, distributions=distributions), p
 
 
 # --- confidence intervals ------------------------------------------------------------------------
@@ -347,17 +361,16 @@ def intervals_at(
     method: IntervalMethod = "likelihood-ratio",
 ) -> ConfidenceIntervals:
     """Return the intervals of scored rows, not yet widened to contain the probability."""
-    cache = _CURVES.setdefault(fitted.calibrators[0], {})
-    if (level, method) not in cache:
-        cache[level, method] = interval_curves_of(fitted, level, method)
-    curves = cache[level, method]
     of_fold = []
+    parts = [
+        (rows, interval_curves_of(fitted, level, method, code))
+        for rows, code in split_by_group(fitted, codes)
+    ]
     for scores in scored:
         assert scores.by_all is not None
-        n = len(scores.by_all)
-        ends = np.empty((2, n, len(fitted.classes)))
-        for rows, some_curves, _ in curves.parts(codes, n):
-            part = read_intervals(some_curves, scores.by_all[rows], fitted.classes, level)
+        ends = np.empty((2, len(scores.by_all), len(fitted.classes)))
+        for rows, curves in parts:
+            part = read_intervals(curves, scores.by_all[rows], fitted.classes, level)
             ends[:, rows] = part.lower, part.upper
         of_fold.append(ends)
     lower, upper = np.mean(of_fold, axis=0)
@@ -367,23 +380,29 @@ def intervals_at(
 
 
 def interval_curves_of(
-    fitted: FittedClassifier, level: float, method: IntervalMethod = "likelihood-ratio"
-) -> Curves:
-    """Return the curves of the calibration examples of all folds, and of each large group."""
-    examples = CalibrationExamples.of(fitted.folds)
-    noise = fitted.folds[0].noise if len(fitted.folds) == 1 else None
-
-    def curves(index: IntArray | None) -> list[ScoreIntervals]:
-        selected = examples if index is None else examples.select(index)
-        return interval_curves(
-            selected.scores,
-            selected.codes,
+    fitted: FittedClassifier,
+    level: float,
+    method: IntervalMethod = "likelihood-ratio",
+    code: int | None = None,
+) -> list[ScoreIntervals]:
+    """Return the curves of the calibration examples of all folds, or of those of one group."""
+    cache = _CURVES.setdefault(fitted.calibration(code), {})
+    if (level, method) not in cache:
+        examples = CalibrationExamples.of(fitted.folds)
+        noise = fitted.folds[0].noise if len(fitted.folds) == 1 else None
+        if code is not None:
+            assert fitted.by_codes is not None
+            is_of_group = fitted.by_codes[examples.rows] == code
+            examples = examples.select(is_of_group)
+            noise = None if noise is None else noise[is_of_group]
+        cache[level, method] = interval_curves(
+            examples.scores,
+            examples.codes,
             len(fitted.classes),
             level,
             method,
-            weight=selected.weight,
-            groups=codes_of(selected.rows, fitted.row_groups),
-            noise=noise if noise is None or index is None else noise[index],
+            weight=examples.weight,
+            groups=fitted.groups_of(examples),
+            noise=noise,
         )
-
-    return PerGroup.fit(curves, codes_of(examples.rows, fitted.group_codes))
+    return cache[level, method]

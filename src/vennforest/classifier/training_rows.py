@@ -12,7 +12,6 @@ from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.fitting import fit_calibrators, parts_of_rows
 from vennforest.classifier.prediction import FittedClassifier, Prediction, RowScores, predict_scores
-from vennforest.groups import codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import CalibrationExamples, Fold
 
@@ -39,7 +38,7 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     count = np.bincount(rows[is_predicted], minlength=fitted.n_rows)
     with np.errstate(invalid="ignore"):
         p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
-    if not has_bounds(fitted.calibrators[0]):
+    if not has_bounds(fitted.overall.calibrators[0]):
         return Prediction(None, p)
     return Prediction(Multiprobability(lower, upper, fitted.classes), p)
 
@@ -70,21 +69,18 @@ def predict_examples(fitted: FittedClassifier, scored: Sequence[Fold] | None = N
             # Scores of other parts are by blends that have seen this one.
             scores = blend.held_out_scores(part_of_example, part)
             remaining = [replace(remaining[0], scores=scores)]
-        refitted = fit_calibrators(
-            fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
-        )
+        overall = fitted.overall
+        refitted = fit_calibrators(fitted, remaining, overall.calibrators[0], overall.point)
         if fitted.shift is not None and fitted.shift.is_counted:
             counted = CalibrationExamples.of(remaining).class_shares(len(fitted.classes))
             refitted = replace(refitted, shift=fitted.shift.from_shares(counted))
-        for fold, of, per_group, out in zip(
-            scored or fitted.folds, parts, refitted.fold_calibrators, of_fold, strict=True
+        for i, (fold, of, out) in enumerate(
+            zip(scored or fitted.folds, parts, of_fold, strict=True)
         ):
             some = CalibrationExamples.of([fold]).select(of == part)
-            bounds, p = predict_scores(
-                replace(refitted, folds=fitted.folds[:1], fold_calibrators=[per_group]),
-                [RowScores(some.scores, None, some.scores)],
-                codes_of(some.rows, fitted.group_codes),
-            )
+            codes = None if fitted.by_codes is None else fitted.by_codes[some.rows]
+            row_scores = [RowScores(some.scores, None, some.scores)]
+            bounds, p = predict_scores(refitted.of_fold(i), row_scores, codes)
             ends_of_p = [p, p] if bounds is None else [bounds.lower, bounds.upper]
             out[of == part] = np.stack([p, *ends_of_p], axis=1)
     return values

@@ -27,7 +27,6 @@ from vennforest._validation import (
 )
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
-from vennforest.groups import codes_of
 from vennforest.scores import as_numbers, check_scores
 from vennforest.sources import CalibrationExamples
 
@@ -317,7 +316,7 @@ def _threshold_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | No
     is_blend = isinstance(fitted.folds[0].model, BlendedModel)
     has_one_model = len(fitted.folds) == 1 and not is_blend
     exact = has_one_model and fitted.calibrate_on in INDEPENDENT_SOURCES
-    groups = codes_of(examples.rows, fitted.row_groups)
+    groups = fitted.groups_of(examples)
     return examples.scores, examples.codes, groups, exact
 
 

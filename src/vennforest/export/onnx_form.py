@@ -118,14 +118,14 @@ def to_onnx(
         pairs, frame = zip(names, is_text, strict=True), type(X)
         inputs = [graph.input(name, None, 1, text=text) for name, text in pairs]
     scores, outputs_of_folds = [], []
-    for fold, calibrator in zip(state.folds, state.calibrators, strict=True):
+    for fold, calibrator in zip(state.folds, state.overall.calibrators, strict=True):
         scores.append(_add_fold_scores(graph, fold, model.votes, inputs))
         with refused_as(REFUSAL):
             formulas = output_formulas(calibrator)
-            if state.point_calibrator is not None:
-                formulas["p"] = output_formulas(state.point_calibrator)["p"]
+            if state.overall.point is not None:
+                formulas["p"] = output_formulas(state.overall.point)["p"]
         if confidence:
-            curves = interval_curves_of(state, INTERVAL_LEVEL).overall
+            curves = interval_curves_of(state, INTERVAL_LEVEL)
             formulas |= interval_formulas(curves, Score())
         outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores[-1]))
     outputs = _combined(model, outputs_of_folds)
@@ -273,8 +273,8 @@ def _combined(model: CalibratedClassifier, folds: Sequence[dict[str, Term]]) -> 
         return p if model._state.shift is None else shifted_formula(p, model._state.shift)
 
     outputs = {name: _mean([fold[name] for fold in folds]) for name in folds[0]}
-    rule = getattr(model._state.calibrators[0], "merge", None)
-    if len(folds) > 1 and rule == "log" and model._state.point_calibrator is None:
+    rule = getattr(model._state.overall.calibrators[0], "merge", None)
+    if len(folds) > 1 and rule == "log" and model._state.overall.point is None:
         up = _mean([fold["p1"].log() for fold in folds]).exp()
         complement = _mean([(1.0 - fold["p0"]).log() for fold in folds]).exp()
         p = up / (complement + up)

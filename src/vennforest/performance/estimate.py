@@ -332,8 +332,8 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
     examples, p = CalibrationExamples.of(folds).select(is_predicted), p[is_predicted]
     groups = rows = None
     if examples.rows is not None:
-        if fitted.row_groups is not None:
-            groups = np.unique(fitted.row_groups[examples.rows], return_inverse=True)[1]
+        if (groups := fitted.groups_of(examples)) is not None:
+            groups = np.unique(groups, return_inverse=True)[1]
         if X is not None:
             if (n := count_rows(X)) != fitted.n_rows:
                 raise InputError(

@@ -238,7 +238,7 @@ def describe(model: Any) -> dict[str, Any]:
     if model._state.shift is not None:
         entries["prior"] = dict(zip(map(str, model.classes_), model.prior_.tolist(), strict=True))
     if model.by is not None:
-        entries |= {"by": _text(model.by), "groups": len(model._state.groups)}
+        entries |= {"by": _text(model.by), "groups": len(model._state.by_groups)}
     if model.calibrate_on_ == "oob":
         entries["subforest"] = model.subforest
     return entries

@@ -17,16 +17,24 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import vennforest.tables
-from vennforest import CalibratedClassifier, Venn, VennAbers, groups
-from vennforest.classifier.prediction import predict_rows
-from vennforest.groups import Groups, PerGroup
+from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest.classifier import fitting
+from vennforest.classifier.by_groups import ByGroups
+from vennforest.classifier.fitting import fit_calibrators
+from vennforest.classifier.prediction import (
+    FittedClassifier,
+    RowScores,
+    predict_rows,
+    predict_scores,
+)
+from vennforest.sources import Fold
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 
 
 @pytest.fixture(autouse=True)
 def groups_of_twenty_are_large(monkeypatch):
-    monkeypatch.setattr(groups, "MIN_EXAMPLES_OF_GROUP", 20)
+    monkeypatch.setattr(fitting, "MIN_EXAMPLES_OF_GROUP", 20)
 
 
 def frame(n=40):
@@ -47,14 +55,14 @@ def problem(k=2, n=240, seed=0):
 
 
 def codes_of(model, fold):
-    return model._state.group_codes[fold.rows]
+    return model._state.by_codes[fold.rows]
 
 
 def test_labels_are_the_same_in_every_kind_of_table():
     data = frame()
     data.loc[::7, "town"] = None
     expected = pd.Series(data["town"]).map({"Bonn": 0, "Ulm": 1}).fillna(2).astype(int).to_numpy()
-    towns, codes = Groups.fit("town", data, 40)
+    towns, codes = ByGroups.fit("town", data, 40)
     assert_array_equal(codes, expected)
     assert towns.has_missing and towns.labels.tolist() == ["Bonn", "Ulm"]
     for table in (
@@ -66,7 +74,7 @@ def test_labels_are_the_same_in_every_kind_of_table():
         assert_array_equal(towns.codes(table, 40), expected)
     nullable = data.assign(number=data["number"].astype("Int64"))
     nullable.loc[::5, "number"] = pd.NA
-    numbers, codes = Groups.fit("number", nullable, 40)
+    numbers, codes = ByGroups.fit("number", nullable, 40)
     assert numbers.has_missing and numbers.labels.tolist() == [1.0, 2.0, 3.0]
     assert (codes[::5] == 3).all()
     expected = data["number"].to_numpy() - 1
@@ -74,10 +82,10 @@ def test_labels_are_the_same_in_every_kind_of_table():
         assert_array_equal(numbers.codes(table, 40), expected)
     matrix = data[["x", "number"]].to_numpy()
     for table in (matrix, csr_array(matrix), data[["x", "number"]]):
-        assert_array_equal(Groups.fit(1, table, 40)[1], expected)
-    assert_array_equal(Groups.fit(lambda X: X[:, 0] > 0, matrix, 40)[1], matrix[:, 0] > 0)
+        assert_array_equal(ByGroups.fit(1, table, 40)[1], expected)
+    assert_array_equal(ByGroups.fit(lambda X: X[:, 0] > 0, matrix, 40)[1], matrix[:, 0] > 0)
     dates = pd.DataFrame({"day": pd.to_datetime(["2020-01-01", None, "2020-01-02"] * 4)})
-    assert_array_equal(Groups.fit("day", dates, 12)[1], [0, 2, 1] * 4)
+    assert_array_equal(ByGroups.fit("day", dates, 12)[1], [0, 2, 1] * 4)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +103,11 @@ def test_labels_are_the_same_in_every_kind_of_table():
 )
 def test_groups_that_cannot_be_are_refused(by, X, message):
     with pytest.raises(ValueError, match=message):
-        Groups.fit(by, X, len(X))
+        ByGroups.fit(by, X, len(X))
 
 
 def test_labels_at_prediction_are_of_the_kind_at_fit_or_unknown():
-    towns, _ = Groups.fit("town", frame(), 40)
+    towns, _ = ByGroups.fit("town", frame(), 40)
     with pytest.raises(ValueError, match="by must give text, as at fit, got numbers"):
         towns.codes(frame().assign(town=1), 40)
     for label in ("Köln", None):
@@ -114,7 +122,7 @@ def test_bounds_are_exact_within_large_groups_by_enumeration(make, min_examples,
     For every group that is large with the new object, the sum of y - p over the objects whose
     bound of the true label is p is 0.
     """
-    monkeypatch.setattr(groups, "MIN_EXAMPLES_OF_GROUP", min_examples)
+    monkeypatch.setattr(fitting, "MIN_EXAMPLES_OF_GROUP", min_examples)
     n_cases = 0
     kinds = list(product((0.2, 0.8), (0, 1), (0, 1)))
     for bag in list(combinations_with_replacement(kinds, 5))[::12]:
@@ -123,13 +131,12 @@ def test_bounds_are_exact_within_large_groups_by_enumeration(make, min_examples,
             if sum(g == group for *_, g in bag) < min_examples:
                 continue
             scores, labels, codes = map(np.array, zip(*(bag[:i] + bag[i + 1 :]), strict=True))
-
-            def fit(index, scores=scores, labels=labels):
-                index = slice(None) if index is None else index
-                return make().fit(scores[index], labels[index], classes=[0, 1])
-
-            ((_, calibrator, _),) = PerGroup.fit(fit, codes).parts(np.array([group]), 1)
-            bounds = calibrator.predict_multiprobability([score])
+            fold = Fold(GaussianNB(), scores, labels, rows=np.arange(4))
+            state = FittedClassifier(np.arange(2), [fold], "", "", n_rows=4, by_codes=codes)
+            state = fit_calibrators(state, [fold], make(), None)
+            bounds, _ = predict_scores(
+                state, [RowScores(np.array([score]), None, None)], np.array([group])
+            )
             p = Fraction(float((bounds.p0, bounds.p1)[label][0])).limit_denominator(5)
             sums[group, p] += label - p
             n_cases += 1
@@ -271,7 +278,7 @@ def test_files_keep_groups_of_columns_and_refuse_functions(tmp_path):
     (bounds, p), (same, q) = predict_rows(model._state, data), predict_rows(loaded._state, data)
     assert_array_equal(p, q)
     assert_array_equal(bounds.lower, same.lower)
-    assert_array_equal(loaded._state.groups.labels, model._state.groups.labels)
+    assert_array_equal(loaded._state.by_groups.labels, model._state.by_groups.labels)
     model = CalibratedClassifier(GaussianNB(), by=lambda X: X[:, 0] > 0)
     model.fit(data[["x"]].to_numpy(), y)
     with pytest.raises(ValueError, match="must be importable by name"):
@@ -291,6 +298,6 @@ def test_groups_are_those_of_the_rows_of_each_fold():
 
 
 def test_numbers_and_booleans_in_text_are_the_groups_that_fit_saw_as_numbers():
-    groups, _ = Groups.fit(0, np.array([[1.0], [0.0]] * 9), 18)
+    groups, _ = ByGroups.fit(0, np.array([[1.0], [0.0]] * 9), 18)
     cells = np.array([["1"], ["01"], [" false"], ["TRUE"], ["x"], ["0.0"]], object)
     assert groups.codes(cells, 6).tolist() == [1, 1, 0, 1, -1, 0]

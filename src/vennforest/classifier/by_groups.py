@@ -1,11 +1,11 @@
-"""Groups of objects that are calibrated separately."""
+"""Groups of objects that ``by`` has calibrated separately (Mondrian categories)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +16,14 @@ from vennforest._messages import shown
 from vennforest._validation import (
     InputError,
     IntArray,
-    check_array,
     check_increasing,
     group_cells,
     is_frame,
     require,
 )
 
-Fitted = TypeVar("Fitted")
-
 Key = str | int | Callable[[Any], Any]
 """A column by name or position, or a function that returns a label for each row."""
-
-MIN_EXAMPLES_OF_GROUP = 50
-"""Examples, the new object included, that a group needs for a calibrator of its own."""
 
 
 def check_by(by: Any) -> None:
@@ -42,7 +36,7 @@ def check_by(by: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class ByGroups:
     """Groups of rows that ``fit`` has seen.
 
     Parameters
@@ -61,7 +55,7 @@ class Groups:
     has_missing: bool
 
     @classmethod
-    def fit(cls, by: Any, X: Any, n: int) -> tuple[Groups, IntArray]:
+    def fit(cls, by: Any, X: Any, n: int) -> tuple[ByGroups, IntArray]:
         """Return the groups of n rows, and the code of each row's group, (n,)."""
         check_by(by)
         row_labels, missing = _group_labels(by, X, n)
@@ -112,79 +106,6 @@ class Groups:
         require(is_vector and (labels.dtype == np.float64 or labels.dtype.kind == "U"), "labels")
         check_increasing(labels, "labels")
         require(len(self) > 0, "labels must name a group")
-
-
-@dataclass(frozen=True, eq=False)
-class PerGroup(Generic[Fitted]):
-    """A calibrator, or curves, fitted to all examples, and one for each large group.
-
-    Parameters
-    ----------
-    overall : object
-        Calibrator, or curves, fitted to all examples, used for small and for unseen groups.
-    codes : ndarray of shape (n_large,)
-        Codes of the large groups, increasing.
-    of_group : list
-        The calibrator, or curves, of each large group, fitted to its examples.
-    examples : list of ndarray
-        Increasing indices of each large group's examples.
-    """
-
-    overall: Fitted
-    codes: IntArray
-    of_group: list[Fitted]
-    examples: list[IntArray]
-
-    @classmethod
-    def fit(
-        cls, fit_examples: Callable[[IntArray | None], Fitted], codes: IntArray | None
-    ) -> PerGroup[Fitted]:
-        """Fit a calibrator, or curves, to all examples, and to those of each large group.
-
-        ``fit_examples`` takes the indices of examples, or None for all. ``codes`` (n,) are the
-        groups of the examples, None without groups.
-
-        The new object counts when the size of a group is compared with the minimum. So the
-        partition of all n + 1 objects does not depend on which of them is the new one, as the
-        guarantee within large groups requires.
-        """
-        counts = np.bincount(np.empty(0, np.intp) if codes is None else codes)
-        large = np.flatnonzero(counts + 1 >= MIN_EXAMPLES_OF_GROUP)
-        examples = [np.flatnonzero(codes == code) for code in large]
-        return cls(fit_examples(None), large, [fit_examples(i) for i in examples], examples)
-
-    def parts(
-        self, codes: IntArray | None, n: int
-    ) -> Iterator[tuple[IntArray | slice, Fitted, IntArray | None]]:
-        """Yield sets of rows with their calibrator, or curves, and the indices of its examples.
-
-        ``codes`` (n,) are the groups of n rows. Indices are None where all examples were used.
-        """
-        if codes is None or not len(self.codes) or not n:
-            yield slice(None), self.overall, None
-            return
-        for code, fitted, examples in zip(
-            self.codes.tolist(), self.of_group, self.examples, strict=True
-        ):
-            rows = np.flatnonzero(codes == code)
-            if len(rows):
-                yield rows, fitted, examples
-        rows = np.flatnonzero(~np.isin(codes, self.codes))
-        if len(rows):
-            yield rows, self.overall, None
-
-    def _check_state(self) -> None:
-        check_array(self.codes, "codes", (len(self.of_group),), "i", 0)
-        check_increasing(self.codes, "codes")
-        require(len(self.examples) == len(self.codes), "examples must be of each group")
-        for examples in self.examples:
-            check_array(examples, "examples", (None,), "i", 0)
-            check_increasing(examples, "examples")
-
-
-def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | None:
-    """Return the codes of some rows, or None if either argument is None."""
-    return None if rows is None or row_codes is None else row_codes[rows]
 
 
 def _group_labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
