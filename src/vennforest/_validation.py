@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, column_or_1d
+from sklearn.utils.validation import _num_samples, column_or_1d, validate_data
 
 from vennforest._messages import InputError as InputError
 from vennforest._messages import listed, not_one_of, plain_number, shown, warn
@@ -72,6 +73,35 @@ def count_rows(X: Any, low: int = 0) -> int:
     if n < low:
         raise InputError("X must contain at least one row, got none")
     return n
+
+
+def check_rows(model: Any, X: Any, dtype: type, allow_nan: bool) -> Any:
+    """Return rows as an array or CSR array of a float type, or raise the model's own error.
+
+    ``model`` is fitted. Rows of sparse arrays have no missing cells.
+    """
+    if (
+        type(X) is np.ndarray
+        and X.dtype.char in "fd"
+        and X.ndim == 2
+        and len(X)
+        and X.shape[1] == model.n_features_in_
+        and not hasattr(model, "feature_names_in_")
+    ):
+        # For a single row scikit-learn's check takes twice as long as all trees of a forest.
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows: Any = X.astype(dtype, copy=False)
+            if np.isfinite(rows.sum()):
+                return rows
+    is_sparse: bool = issparse(X)
+    return validate_data(
+        model,
+        X,
+        dtype=dtype,
+        accept_sparse="csr",
+        reset=False,
+        ensure_all_finite="allow-nan" if allow_nan and not is_sparse else True,
+    )
 
 
 def encode_labels(

@@ -19,7 +19,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from vennforest._jit import kernel
-from vennforest._validation import FloatArray, IntArray, check_array, check_labels, require
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_array,
+    check_labels,
+    check_rows,
+    require,
+)
 
 C_VALUES = (0.01, 0.2, 5.0)
 """The values of `LogisticRegression.C`, inverse penalties in units of rows, that are tried."""
@@ -84,7 +91,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             y,
             dtype=np.float64,
             accept_sparse="csr",
-            ensure_all_finite=_finite_rule(X),
+            ensure_all_finite=True if issparse(X) else "allow-nan",
         )
         check_classification_targets(y)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
@@ -104,28 +111,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = solver.intercept_ - columns.missing_share @ coef[d:]
         return self
 
-    def check_rows(self, X: Any) -> Any:
-        """Return rows as a float64 array or CSR array, or raise scikit-learn's error."""
-        if (
-            type(X) is np.ndarray
-            and X.dtype == np.float64
-            and X.ndim == 2
-            and len(X)
-            and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")
-        ):
-            with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn's check takes longer
-                if np.isfinite(X.sum()):
-                    return X
-        return validate_data(
-            self,
-            X,
-            dtype=np.float64,
-            accept_sparse="csr",
-            reset=False,
-            ensure_all_finite=_finite_rule(X),
-        )
-
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class for the rows of X, (m, k)."""
         scores = self.scores(X)
@@ -140,7 +125,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """Return the log-odds of the second of two classes, (m,), or all logits, (m, k)."""
         if "intercept_" not in vars(self):  # scikit-learn's check takes longer than all the rest
             check_is_fitted(self)
-        rows: Any = self.check_rows(X)
+        rows: Any = check_rows(self, X, np.float64, allow_nan=True)
         n, d = rows.shape
         logits = np.empty((n, len(self.intercept_)))
         logits[:] = self.intercept_
@@ -160,7 +145,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def attributions(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the part of each cell in the logits, (m, d, c), and the logits of a mean row."""
-        rows: Any = self.check_rows(X)
+        rows: Any = check_rows(self, X, np.float64, allow_nan=True)
         is_sparse: bool = issparse(rows)
         dense = rows.toarray() if is_sparse else rows
         z = np.clip(dense / self.scale_ - self.center_, -MAX_DISTANCE, MAX_DISTANCE)[:, :, None]
@@ -249,11 +234,6 @@ class _Columns(NamedTuple):
     deviation: FloatArray
     with_missing: IntArray
     missing_share: FloatArray
-
-
-def _finite_rule(X: Any) -> Any:
-    """Return ``ensure_all_finite`` of scikit-learn's check: sparse rows miss no cell."""
-    return True if issparse(X) else "allow-nan"
 
 
 def _dense_columns(X: FloatArray, weight: FloatArray | None) -> _Columns:

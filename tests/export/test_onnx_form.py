@@ -32,8 +32,9 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from vennforest import CalibratedClassifier, PooledCalibration, Venn
+from vennforest import CalibratedClassifier, PooledCalibration
 from vennforest._validation import InputError
+from vennforest.calibrators import Calibrator
 from vennforest.export import onnx_models, to_onnx
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
@@ -118,12 +119,20 @@ def test_what_cannot_be_a_graph_says_so():
     with pytest.raises(InputError, match="two classes after with_prior or with_mean, got 3"):
         to_onnx(shifted.fit(X[:200], np.arange(200) % 3).with_prior({1: 0.9}))
     with pytest.raises(InputError, match="model must be a table or a formula"):
-        to_onnx(Venn(np.rint).fit([0.1, 0.9], [0, 1]))
-    with pytest.raises(InputError, match="model must be a table or a formula"):
-        to_onnx(Venn(lambda p: p.argmax(axis=1)).fit(np.eye(3), [0, 1, 2]))
+        to_onnx(WithoutFormula().fit([0.1, 0.9], [0, 1]))
     with pytest.raises(TypeError, match="model must be a CalibratedClassifier or calibrator"):
         to_onnx(forest())
     assert "p0" not in run(to_onnx(PooledCalibration().fit(X[:, 0], Y)), "score", X[:9, 0])
+
+
+class WithoutFormula(Calibrator):
+    """A user's own calibrator, which describes no formula."""
+
+    def _fit(self, counts):
+        self.share_ = counts.class_totals[1] / counts.total
+
+    def _predict_proba(self, scores):
+        return np.tile([1 - self.share_, self.share_], (len(scores), 1))
 
 
 def roots_that_look_like_leaves(graph):

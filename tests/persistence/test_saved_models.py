@@ -28,7 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import vennforest
-from vennforest import CalibratedClassifier, MixedForestClassifier, PlattScaling, Venn, VennAbers
+from vennforest import CalibratedClassifier, MixedForestClassifier, PlattScaling, VennAbers
 from vennforest._messages import InputError
 from vennforest.calibrators import METHODS
 from vennforest.persistence import read_header
@@ -178,11 +178,6 @@ def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
     for model, error, message in [
         (VennAbers(), NotFittedError, "not fitted"),
         (LogisticRegression(), TypeError, "got LogisticRegression"),
-        (
-            Venn(taxonomy=lambda s: s > 0.5).fit([0.1, 0.9], [0, 1]),
-            (TypeError, InputError),
-            "importable by name|can contain",
-        ),
         (grouped.fit(*CANCER), (TypeError, InputError), "importable by name|can contain"),
     ]:
         with pytest.raises(error, match=message):

@@ -166,7 +166,13 @@ def route(
         params = {key: v for key, v in routed[name].fit.items() if v is not None}
         return params, None, {**routed.splitter.split, **split_params}
     if isinstance(model.estimator, list | tuple):
-        fit_params = params_of_member(fit_params, name, [other for other, _ in model.estimator])
+        # A parameter ``name__key`` goes to that estimator alone, as ``key``, others to all.
+        others = tuple(f"{member}__" for member, _ in model.estimator if member != name)
+        fit_params = {
+            key.removeprefix(f"{name}__"): value
+            for key, value in fit_params.items()
+            if not key.startswith(others)
+        }
     path, last = [], estimator
     while isinstance(last, Pipeline):
         step, last = last.steps[-1]
@@ -178,18 +184,3 @@ def route(
             "the weights are used for calibration alone"
         )
     return fit_params, "__".join([*path, "sample_weight"]) if takes_weight else None, split_params
-
-
-def params_of_member(params: dict[str, Any], name: str, names: list[str]) -> dict[str, Any]:
-    """Return what goes to the ``fit`` of one of several estimators, by their names.
-
-    A parameter ``name__key`` goes to that estimator alone, as ``key``, others to all.
-    """
-    member = {}
-    for key, value in params.items():
-        prefix, _, rest = key.partition("__")
-        if not rest or prefix not in names:
-            member[key] = value
-        elif prefix == name:
-            member[rest] = value
-    return member

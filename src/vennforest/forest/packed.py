@@ -15,9 +15,8 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
-from sklearn.utils.validation import validate_data
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_rows
 from vennforest.forest import walk_kernels
 from vennforest.forest.bags import Membership
 
@@ -247,28 +246,7 @@ class PackedForest:
 
     def check_rows(self, X: Any) -> Any:
         """Return rows as a float32 array or CSR array, or raise the forest's own error."""
-        unfitted = self.unfitted
-        if (
-            type(X) is np.ndarray
-            and X.dtype.char in "fd"
-            and X.ndim == 2
-            and len(X)
-            and X.shape[1] == unfitted.n_features_in_
-            and not hasattr(unfitted, "feature_names_in_")
-        ):
-            # For a single row scikit-learn's check takes twice as long as all the trees.
-            with np.errstate(over="ignore", invalid="ignore"):
-                rows = X.astype(np.float32, copy=False)
-                if np.isfinite(rows.sum()):
-                    return rows
-        return validate_data(
-            unfitted,
-            X,
-            dtype=np.float32,
-            accept_sparse="csr",
-            reset=False,
-            ensure_all_finite="allow-nan" if self.allow_nan and not issparse(X) else True,
-        )
+        return check_rows(self.unfitted, X, np.float32, self.allow_nan)
 
 
 class _Table:

@@ -53,7 +53,19 @@ def out_of_bag_fold(
     Boström's (2008). ``verify`` compares the leaves of some trees with their bags; without it
     scores may have seen their own labels, so it is for studies of such forests alone.
     """
-    _check_estimator(without_frozen(estimator))
+    if not leaves_rows_out(split_pipeline(estimator)[1]):
+        raise ValueError(
+            'estimator must leave examples out of bag for calibrate_on="oob" (a forest with '
+            "bootstrap=True, a BaggingClassifier with bootstrap=True or max_samples below 1, or a "
+            f"Pipeline that ends in one), got {type(without_frozen(estimator)).__name__} without: "
+            'use calibrate_on="cv"'
+        )
+    if (reason := steps_obstacle(without_frozen(estimator))) is not None:
+        raise BagsError(
+            "estimator must treat new rows as it treats those given to fit for "
+            f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"',
+            reason,
+        )
     if subforest == "exchangeable" and data.groups is not None:
         raise InputError(
             'subforest must be "all" where groups are given, got "exchangeable": the drawn '
@@ -70,7 +82,16 @@ def out_of_bag_fold(
             "are by few of them and noisier than those of new rows, so probabilities are too near "
             'the middle: use 100 or more, or calibrate_on="cv"'
         )
-    membership = _membership(members, ensemble_rows, data, verify, is_frozen)
+    rows = members.check(ensemble_rows)
+    try:
+        membership = members.read_membership(rows, data.codes, data.weight, data.groups, verify)
+    except BagsError as error:
+        if not is_frozen:
+            raise
+        raise BagsError(
+            'X and y must be what the frozen model was trained on for calibrate_on="oob", in the '
+            "same order, got others: leave calibrate_on out to calibrate on new data"
+        ) from error
     index = _calibration_rows(membership, data)
     if len(index) < len(data):
         data, ensemble_rows = data.rows(index), _safe_indexing(ensemble_rows, index)
@@ -93,24 +114,6 @@ def out_of_bag_fold(
     return [fold]
 
 
-def _check_estimator(estimator: Any) -> None:
-    """Refuse estimators without examples out of bag, or whose steps rule such scores out."""
-    if not leaves_rows_out(split_pipeline(estimator)[1]):
-        raise ValueError(
-            'estimator must leave examples out of bag for calibrate_on="oob" (a forest with '
-            "bootstrap=True, a BaggingClassifier with bootstrap=True or max_samples below 1, "
-            f"or a Pipeline that ends in one), got {type(estimator).__name__} without: "
-            'use calibrate_on="cv"'
-        )
-    reason = steps_obstacle(estimator)
-    if reason is not None:
-        raise BagsError(
-            "estimator must treat new rows as it treats those given to fit for "
-            f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"',
-            reason,
-        )
-
-
 def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     """Return the fitted model, and the rows that its ensemble, the last step, was trained on."""
     if isinstance(estimator, FrozenEstimator):
@@ -130,22 +133,6 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     ensemble.fit = fit
     model.fit(data.X, data.y, **data.all_fit_params())
     return model, rows
-
-
-def _membership(
-    members: Members, rows: Any, data: TrainingData, verify: bool, is_frozen: bool
-) -> Membership:
-    """Return which training examples are out of bag for which member: see `read_membership`."""
-    checked = members.check(rows)
-    try:
-        return members.read_membership(checked, data.codes, data.weight, data.groups, verify)
-    except BagsError as error:
-        if not is_frozen:
-            raise
-        raise BagsError(
-            'X and y must be what the frozen model was trained on for calibrate_on="oob", in the '
-            "same order, got others: leave calibrate_on out to calibrate on new data"
-        ) from error
 
 
 def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
