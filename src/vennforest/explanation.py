@@ -120,14 +120,14 @@ def explain(
 
     options = {"feature_names": names, "output_names": None if k == 2 else fitted.classes.tolist()}
     explanations = []
-    for values, middle in _carried(phi, base, of_logits, log_odds(scored), log_odds_at):
+    for values, middle in _attributions(phi, base, of_logits, log_odds(scored), log_odds_at):
         if k == 2:
             values, middle = values[:, :, 0], middle[:, 0]
         explanations.append(shap.Explanation(values, middle.copy(), rows, **options))
     return tuple(explanations) if interval else explanations[0]
 
 
-def _carried(
+def _attributions(
     phi: FloatArray,
     base: FloatArray,
     of_logits: bool,
@@ -186,7 +186,7 @@ def _explain_blend(
             return list(logits_at([score if len(score) == 1 else score[None]]))
 
         target = logits_at(member.scores(X))
-        ((values, middle),) = _carried(phi, of_base, of_logits, target, logits_at_one)
+        ((values, middle),) = _attributions(phi, of_base, of_logits, target, logits_at_one)
         total, base = total + weight * values, base + weight * middle[0]
     return total, base, True, rows, names
 

@@ -37,7 +37,7 @@ N_FOLDS, MAX_ROWS_TO_CHOOSE = 3, 1_000
 TOLERANCE, MAX_ITERATIONS = 1e-4, 200
 """Where the solver ends."""
 
-SMALLEST_PROBABILITY = 1e-6
+SMALLEST_LABEL_PROBABILITY = 1e-6
 """Of a label, where the penalty is chosen."""
 
 SMALLEST_DEVIATION = 1e-14
@@ -48,7 +48,7 @@ MAX_DISTANCE = 1e100
 
 PARAMETERS = ("scale_", "center_", "coef_", "missing_coef_", "intercept_")
 
-CELLS_PER_BLOCK = 1 << 18
+SPARSE_CELLS_PER_BLOCK = 1 << 18
 """Cells of sparse rows that are made dense together."""
 
 
@@ -130,7 +130,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         logits = np.empty((n, len(self.intercept_)))
         logits[:] = self.intercept_
         is_sparse: bool = issparse(rows)
-        block = max(1, CELLS_PER_BLOCK // d) if is_sparse else n
+        block = max(1, SPARSE_CELLS_PER_BLOCK // d) if is_sparse else n
         for start in range(0, n, block):
             dense = rows[start : start + block].toarray() if is_sparse else rows
             add_affine(
@@ -283,7 +283,7 @@ def _fit_penalty(z: Any, codes: IntArray, weight: FloatArray | None) -> Logistic
         for i, solver in enumerate(_path(z, codes, weight, train)):
             p = np.zeros((len(test), n_classes))
             p[:, solver.classes_] = solver.predict_proba(z[test])
-            of_label = np.maximum(p[np.arange(len(test)), codes[test]], SMALLEST_PROBABILITY)
+            of_label = np.maximum(p[np.arange(len(test)), codes[test]], SMALLEST_LABEL_PROBABILITY)
             losses[i] -= np.log(of_label) @ (np.ones(len(test)) if weight is None else weight[test])
     best = int(losses.argmin())
     *_, solver = _path(z, codes, weight, np.arange(len(codes)), best + 1)

@@ -156,7 +156,7 @@ def shift_ends(low: FloatArray, high: FloatArray, factors: FloatArray, j: int) -
     """Return the ends (2, n) of intervals of class j for new class shares, see `shift_bounds`."""
     of_others = np.delete(factors, j)
     ends = zip((low, high), (of_others.max(), of_others.min()), strict=True)
-    return np.array([factors[j] * p / (factors[j] * p + other * (1 - p)) for p, other in ends])
+    return np.array([factors[j] * p / (factors[j] * p + factor * (1 - p)) for p, factor in ends])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 from oracles import maps
 from vennforest.calibrators import PooledCalibration, TemperatureScaling, VectorScaling
-from vennforest.calibrators.formula import FormulaSteps, Score
+from vennforest.calibrators.formula import FormulaFunction, Score
 from vennforest.calibrators.softmax import SoftmaxMap
 
 STRUCTURES = ["shared", "diagonal", "full"]
@@ -79,7 +79,7 @@ def test_rows_together_are_what_the_formula_says_of_each(k, kind):
     for model in (TemperatureScaling(), VectorScaling(), SoftmaxMap("full"), PooledCalibration()):
         model.fit(given, codes, classes=range(k))
         p = model.predict_proba(given)
-        expected = FormulaSteps(model._formula(Score()))(given)
+        expected = FormulaFunction(model._formula(Score()))(given)
         assert_allclose(p, expected, rtol=1e-10, atol=1e-14)
         one_by_one = np.concatenate([model.predict_proba(row[None]) for row in given])
         np.testing.assert_array_equal(p, one_by_one)

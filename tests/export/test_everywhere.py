@@ -16,7 +16,7 @@ from vennforest import (
 )
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, PlattScaling
-from vennforest.calibrators.formula import FormulaSteps, Score
+from vennforest.calibrators.formula import FormulaFunction, Score
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.export import to_json, to_onnx, to_sql
 from vennforest.export.formulas import scaled_formula
@@ -150,7 +150,7 @@ def test_scaling_into_bounds():
         upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], k)
         p = rng.random(k) * rng.choice([0.0, 1.0, 1e-200, 1e-9], k)
         rows = [0.0 * Score() + row for row in (p, lower, upper)]
-        scaled = FormulaSteps(scaled_formula(*rows, k))(np.ones((1, k)))
+        scaled = FormulaFunction(scaled_formula(*rows, k))(np.ones((1, k)))
         expected = scale_into_bounds(p[None], lower[None], upper[None])
         np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-12)
 

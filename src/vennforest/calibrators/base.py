@@ -39,7 +39,7 @@ from vennforest.calibrators.direction import (
 )
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
-    FormulaSteps,
+    FormulaFunction,
     Score,
     Term,
     divided_by_sum,
@@ -221,7 +221,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             warn_of_confidence(counts)
         else:
             is_of_logits = kind == "logit" and self._reads == "logits"
-            to_probabilities = FormulaSteps(softmax(Score()))
+            to_probabilities = FormulaFunction(softmax(Score()))
             x = to_probabilities(counts.scores) if is_of_logits else counts.scores
             warn_of_other_columns(replace(counts, scores=x))
         self._warn_of_fit(counts)
@@ -327,8 +327,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return p if p.ndim == 2 else np.column_stack([1 - p, p])
 
     @cached_property
-    def _evaluation(self) -> FormulaSteps:
-        return FormulaSteps(self._formula(Score()))
+    def _evaluation(self) -> FormulaFunction:
+        return FormulaFunction(self._formula(Score()))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached properties; the next use computes them again."""
@@ -409,7 +409,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of the shape of ``probability``
-            Scores; NaN where no score of the range has the probability.
+            Scores; NaN where every score of the range has a smaller probability.
         """
         check_is_fitted(self, "classes_")
         p = np.asarray(probability, np.float64)
@@ -463,7 +463,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _as_read(self, checked: Scores) -> FloatArray:
         """Return scores (n,) or (n, k) as the map takes them, before any reversal."""
         term = self._reading_term(checked.kind, checked.values.ndim == 2, Score())
-        return checked.values if isinstance(term, Score) else FormulaSteps(term)(checked.values)
+        return checked.values if isinstance(term, Score) else FormulaFunction(term)(checked.values)
 
     def _reading_term(self, kind: ScoreKind, is_of_classes: bool, score: Term) -> Term:
         """Return the term that the map takes, computed from a score that was read as this kind.

@@ -1,7 +1,7 @@
 """Formulas: the arithmetic of a calibrator as a tree of terms.
 
 A term is a number for every row or, for more than two classes, one number per class for every row.
-`FormulaSteps` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON of it.
+`FormulaFunction` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON.
 """
 
 from __future__ import annotations
@@ -128,11 +128,18 @@ class Term:
         class. In a table with ``start`` (m - 1,), which increases, row i of its columns (m,) or
         (m, k) applies from ``start[i - 1]`` on and below ``start[i]``.
         """
-        tables = tuple(
-            _steps(start, {name: parts[j] for name, parts in columns.items()})
-            for j, start in enumerate(starts)
-        )
-        return {name: Column(tables, name, self) for name in columns}
+        tables = []
+        for j, start in enumerate(starts):
+            of_table = {name: parts[j] for name, parts in columns.items()}
+            changes = np.zeros(len(start), bool)  # rows that repeat the one before are left out
+            for column in of_table.values():
+                differs = column[1:] != column[:-1]
+                changes |= differs if column.ndim == 1 else differs.any(axis=1)
+            rows = np.append(True, changes)
+            entries = {name: np.ascontiguousarray(c[rows]) for name, c in of_table.items()}
+            tables.append(LookupTable(np.append(LOWEST, start)[rows] + 0.0, entries))
+        of_scores = tuple(tables)
+        return {name: Column(of_scores, name, self) for name in columns}
 
 
 def if_at_most(
@@ -176,31 +183,18 @@ class OfClass(Term):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Steps:
+class LookupTable:
     """A table of intervals: row i applies from ``start[i]`` on and below ``start[i + 1]``."""
 
     start: FloatArray
     columns: dict[str, FloatArray]
 
 
-def _steps(start: FloatArray, columns: Mapping[str, FloatArray]) -> Steps:
-    """Return the table of `Term.look_up` without rows that repeat the one before."""
-    changes = np.zeros(len(start), bool)
-    for column in columns.values():
-        differs = column[1:] != column[:-1]
-        changes |= differs if column.ndim == 1 else differs.any(axis=1)
-    rows = np.append(True, changes)
-    return Steps(
-        np.append(LOWEST, start)[rows] + 0.0,
-        {name: np.ascontiguousarray(column[rows]) for name, column in columns.items()},
-    )
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Column(Term):
     """The entry of a column for the interval that contains a number: of one table or per class."""
 
-    tables: tuple[Steps, ...]
+    tables: tuple[LookupTable, ...]
     name: str
     at: Term
 
@@ -292,7 +286,7 @@ class Language(Protocol[Code]):
     def of_class(self, term: Code, j: int) -> Code:
         """Return the number of one class."""
 
-    def look_up(self, tables: Sequence[Steps], x: Code) -> Mapping[str, Code]:
+    def look_up(self, tables: Sequence[LookupTable], x: Code) -> Mapping[str, Code]:
         """Return the columns' entries for the interval that contains x."""
 
     def keep(self, term: Code) -> Code:
@@ -306,7 +300,7 @@ def terms_of(term: Term) -> tuple[Term | Value, ...]:
     return (term.at,) if isinstance(term, Column | OfClass) else ()
 
 
-Parts = tuple["Term | Value", ...]
+Operands = tuple["Term | Value", ...]
 
 
 def in_order(terms: Iterable[Term]) -> list[Term]:
@@ -314,9 +308,9 @@ def in_order(terms: Iterable[Term]) -> list[Term]:
     return [term for term, _ in with_parts(terms)]
 
 
-def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
+def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Operands]]:
     """Return the terms of `in_order`, each with what it is computed from."""
-    ordered: dict[int, tuple[Term, Parts]] = {}
+    ordered: dict[int, tuple[Term, Operands]] = {}
     stack = [(term, terms_of(term)) for term in terms][::-1]
     while stack:
         term, parts = stack[-1]
@@ -330,24 +324,26 @@ def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Parts]]:
 
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return the codes of terms in a language, such as SQL; what they share is written once."""
-    order: list[tuple[Term, Parts]] = []
+    order: list[tuple[Term, Operands]] = []
     first: dict[Any, int] = {}
-    same: dict[int, int] = {}
+    representative: dict[int, int] = {}
     for term, term_parts in with_parts(terms):
         # Of equal operations on equal parts, the first stands for all.
         key: Any = id(term)
         if isinstance(term, Computed):
-            numbers = (p if type(p) is float else same.get(id(p), id(p)) for p in term_parts)
+            numbers = (
+                p if type(p) is float else representative.get(id(p), id(p)) for p in term_parts
+            )
             key = term.operation, *numbers
-        same[id(term)] = first.setdefault(key, id(term))
-        if same[id(term)] == id(term):
+        representative[id(term)] = first.setdefault(key, id(term))
+        if representative[id(term)] == id(term):
             order.append((term, term_parts))
-    uses = Counter(same.get(id(part)) for _, term_parts in order for part in term_parts)
+    uses = Counter(representative.get(id(part)) for _, term_parts in order for part in term_parts)
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
     for term, term_parts in order:
         parts = [
-            codes[same[id(part)]] if isinstance(part, Term) else language.number(part)
+            codes[representative[id(part)]] if isinstance(part, Term) else language.number(part)
             for part in term_parts
         ]
         if isinstance(term, Score):
@@ -362,12 +358,12 @@ def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
             code = language.of_class(parts[0], term.j)
         else:
             assert isinstance(term, Column)
-            table = id(term.tables), same[id(term.at)]
+            table = id(term.tables), representative[id(term.at)]
             if table not in tables:
                 tables[table] = language.look_up(term.tables, parts[0])
             code = tables[table][term.name]
         codes[id(term)] = code
-    return [codes[same[id(term)]] for term in terms]
+    return [codes[representative[id(term)]] for term in terms]
 
 
 NUMPY: dict[str, Callable[..., Any]] = {
@@ -401,7 +397,7 @@ OF_NUMBERS: dict[str, Callable[..., Any]] = {
 }
 
 
-class FormulaSteps:
+class FormulaFunction:
     """A term computed with numpy: the steps are listed once, by `write_terms`, for all calls."""
 
     def __init__(self, term: Term) -> None:
@@ -433,7 +429,7 @@ class FormulaSteps:
         entry = itemgetter(j)
         return self._add_step(entry, entry, term)
 
-    def look_up(self, tables: Sequence[Steps], x: int) -> dict[str, int]:
+    def look_up(self, tables: Sequence[LookupTable], x: int) -> dict[str, int]:
         """Return the positions of the columns' entries."""
         # The tables one after the other; entry i of a search is in row i - 1 of its table.
         starts = [table.start for table in tables]

@@ -339,7 +339,11 @@ def likelihood_ratio_ends(
     lower_quantiles: FloatArray,
     upper_quantiles: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper ends (n,) at scores number ``indices`` (n,), for a quantile each."""
+    """Return lower and upper ends (n,) at scores number ``indices`` (n,), for a quantile each.
+
+    ``total`` and ``positive`` (m,) are the weights at increasing scores, ``fit`` (m,) their
+    isotonic regression, and the quantiles (n,) those of 2 log lambda.
+    """
     W, Y = np.append(0.0, np.cumsum(total)), np.append(0.0, np.cumsum(positive))
     upper = kernels.upper_ends(W, Y, fit, indices, upper_quantiles)
     # The lower end is the upper one of reversed scores with exchanged labels.

@@ -34,8 +34,8 @@ def log_odds_limits(z: FloatArray) -> tuple[float, float]:
 
     As `clip_limits` does, where there are masked ones; else there is no limit.
     """
-    inside = z[(z > MASKED) & (z < -MASKED)]
-    nearest = np.array([-inside.min(initial=0.0), inside.max(initial=0.0)])
+    unmasked = z[(z > MASKED) & (z < -MASKED)]
+    nearest = np.array([-unmasked.min(initial=0.0), unmasked.max(initial=0.0)])
     low, high = np.maximum(nearest + np.log(2), MIN_LIMIT).tolist()
     return -low if z.min() <= MASKED else MASKED, high if z.max() >= -MASKED else -MASKED
 
@@ -86,7 +86,7 @@ def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> Score
     return ScoreCounts(counts.classes, np.clip(mean, x[0], x[-1]), sums, counts.error)
 
 
-N_BLOCKS = 4_096  # blocks of neighbouring scores whose means tell where to begin
+N_STARTING_BLOCKS = 4_096  # blocks of neighbouring scores whose means tell where to begin
 MAX_NEWTON_STEPS = 200  # Newton steps of a logistic regression; fewer than ten are usual
 # Expected gain of a Newton step, relative to the loss at the start, that makes it the last, since
 # the method converges quadratically; and that below which steps that gain no less are rounding.
@@ -118,8 +118,8 @@ def fit_logistic(
     """
     d, n = features.shape
     total = weights.sum(axis=1)
-    if n > 2 * N_BLOCKS:  # neighbours together tell nearly where the minimum is
-        block = np.arange(0, n, n // N_BLOCKS)
+    if n > 2 * N_STARTING_BLOCKS:  # neighbours together tell nearly where the minimum is
+        block = np.arange(0, n, n // N_STARTING_BLOCKS)
         means = np.add.reduceat(features * total, block, axis=1) / np.add.reduceat(total, block)
         sums = np.add.reduceat(weights, block, axis=0)
         start, _ = fit_logistic(means, sums, start, bounded, mean=mean, penalty=penalty)

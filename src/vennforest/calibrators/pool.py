@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray, check_array, check_number
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import FormulaSteps, Score, Term
+from vennforest.calibrators.formula import FormulaFunction, Score, Term
 from vennforest.calibrators.newton import group_scores
 from vennforest.calibrators.sigmoid import PlattScaling
 from vennforest.calibrators.softmax import (
@@ -108,12 +108,12 @@ class PooledCalibration(ProbabilityCalibrator):
         weight, p = held_out(list(members.values()), counts)
         prior = [PRIOR_OF_TEMPERATURE if m == "temperature" else PRIOR_EXAMPLES for m in members]
         self.weights_ = dict(zip(members, pool_weights(weight, p, prior).tolist(), strict=True))
-        first, *others = members.values()
-        fitted = first, *fit_members(others, counts, start=first)
+        first, *unfitted = members.values()
+        fitted = first, *fit_members(unfitted, counts, start=first)
         self.members_ = dict(zip(members, fitted, strict=True))
         self.factors_ = np.ones(k)
         if k < MANY_CLASSES:
-            pooled = FormulaSteps(self._pooled(Score()))(examples.scores)
+            pooled = FormulaFunction(self._pooled(Score()))(examples.scores)
             if k == 2:
                 pooled = np.column_stack([1 - pooled, pooled])
             self.factors_ = factors_for_shares(pooled, examples.weights)

@@ -21,7 +21,7 @@ from vennforest._validation import (
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.base import Reads
 from vennforest.calibrators.bounded import BoundedCalibrator, normalised_bounds
-from vennforest.calibrators.formula import FormulaSteps, Score, Term, log_logistic
+from vennforest.calibrators.formula import FormulaFunction, Score, Term, log_logistic
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalMethod,
@@ -245,8 +245,8 @@ class VennAbers(BoundedCalibrator):
         return log_logistic(scores) if is_log_odds else scores
 
     @cached_property
-    def _pool_scores(self) -> FormulaSteps:
-        return FormulaSteps(self._pool_term(Score()))
+    def _pool_scores(self) -> FormulaFunction:
+        return FormulaFunction(self._pool_term(Score()))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if self.merge == "pooled":

@@ -167,11 +167,11 @@ def route(
         return params, None, {**routed.splitter.split, **split_params}
     if isinstance(model.estimator, list | tuple):
         # A parameter ``name__key`` goes to that estimator alone, as ``key``, others to all.
-        others = tuple(f"{member}__" for member, _ in model.estimator if member != name)
+        prefixes_of_others = tuple(f"{member}__" for member, _ in model.estimator if member != name)
         fit_params = {
             key.removeprefix(f"{name}__"): value
             for key, value in fit_params.items()
-            if not key.startswith(others)
+            if not key.startswith(prefixes_of_others)
         }
     path, last = [], estimator
     while isinstance(last, Pipeline):

@@ -274,8 +274,8 @@ def split_by_group(
     parts: list[tuple[IntArray | slice, int | None]] = [
         (rows, code) for code in fitted.of_group if len(rows := np.flatnonzero(codes == code))
     ]
-    others = np.flatnonzero(~np.isin(codes, list(fitted.of_group)))
-    return [*parts, (others, None)] if len(others) or not parts else parts
+    remaining = np.flatnonzero(~np.isin(codes, list(fitted.of_group)))
+    return [*parts, (remaining, None)] if len(remaining) or not parts else parts
 
 
 def _predict_group(

@@ -17,7 +17,7 @@ from vennforest._program import __version__
 from vennforest._state import check_state, with_state
 from vennforest._validation import InputError, require
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.formula import Operation, Steps, Value
+from vennforest.calibrators.formula import LookupTable, Operation, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.export.proof import N_ROWS, draw_scores, prove_calibrator, python_answers
 from vennforest.prior import ShiftedPrior
@@ -265,7 +265,7 @@ class _JsonWriter:
     def of_class(self, term: int, j: int) -> int:
         return self._add("of class", term, j)
 
-    def look_up(self, tables: Sequence[Steps], x: int) -> dict[str, int]:
+    def look_up(self, tables: Sequence[LookupTable], x: int) -> dict[str, int]:
         first = len(self.tables)
         for table in tables:
             columns = {name: column.tolist() for name, column in table.columns.items()}

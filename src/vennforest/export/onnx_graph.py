@@ -9,7 +9,7 @@ import numpy as np
 
 from vennforest._messages import needed
 from vennforest._validation import FloatArray
-from vennforest.calibrators.formula import Operation, Steps, Term, Value, Written, write_terms
+from vennforest.calibrators.formula import LookupTable, Operation, Term, Value, Written, write_terms
 
 OPSET = 17
 """Version of the standard operators; those used here mean the same in later versions."""
@@ -151,7 +151,7 @@ class OnnxGraph:
         """Return the same name: every value is computed once."""
         return term
 
-    def look_up(self, tables: Sequence[Steps], x: str) -> dict[str, str]:
+    def look_up(self, tables: Sequence[LookupTable], x: str) -> dict[str, str]:
         """Add the columns' entries for the interval that contains x."""
         # Binary search for the interval: a few nodes for each bit of its index. Tables of equal
         # length lie one after the other: row 0 of the table of each class is its offset.

@@ -13,7 +13,7 @@ from vennforest._class_columns import ClassColumns, ScoreNames, class_columns
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import LOWEST, Operation, Steps, Value
+from vennforest.calibrators.formula import LOWEST, LookupTable, Operation, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.export.proof import N_SQL_ROWS, draw_scores, prove_calibrator
 from vennforest.scores import RANGE_TOLERANCE
@@ -377,7 +377,7 @@ class _Query:
         self.level_of[name] = level + 1
         return name
 
-    def look_up(self, tables: Sequence[Steps], x: SqlCode) -> Mapping[str, SqlCode]:
+    def look_up(self, tables: Sequence[LookupTable], x: SqlCode) -> Mapping[str, SqlCode]:
         names = [*tables[0].columns]
         if isinstance(x, list):
             parts = [self._look_up(*part) for part in zip(tables, x, strict=True)]
@@ -387,10 +387,10 @@ class _Query:
             return self._look_up(table, x)
         k = len(self.scores)
         columns = {f"{name}{j}": table.columns[name][:, j] for name in names for j in range(k)}
-        values = self._look_up(Steps(table.start, columns), x)
+        values = self._look_up(LookupTable(table.start, columns), x)
         return {name: [values[f"{name}{j}"] for j in range(k)] for name in names}
 
-    def _look_up(self, table: Steps, x: str) -> dict[str, str]:
+    def _look_up(self, table: LookupTable, x: str) -> dict[str, str]:
         """Add a join with a table; return the names of the columns' entries."""
         if not x.isalnum():
             x = self._keep(x)

@@ -192,7 +192,7 @@ class PackedForest:
     ) -> None:
         """Write scores to ``means``, or positions of leaves to ``leaves`` if it has columns.
 
-        The arguments are those of `walk_kernels.score_rows`, which walks blocks of rows.
+        The arguments are those of `walk_kernels.walk_rows`, which walks blocks of rows.
         """
         block = min(ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
@@ -204,7 +204,7 @@ class PackedForest:
                 part = slice(first, min(first + block, stop))
                 dense = rows[part].toarray() if sparse else rows[part]
                 numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
-                walk_kernels.score_rows(
+                walk_kernels.walk_rows(
                     nodes,
                     self.roots,
                     numbers,

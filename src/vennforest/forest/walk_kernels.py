@@ -17,7 +17,7 @@ import numpy as np
 
 from vennforest._jit import kernel
 
-LEAF = np.uint32(0xFFFFFFFF)
+LEAF_KEY = np.uint32(0xFFFFFFFF)
 NAN_KEY = np.uint32(0)
 ZERO_KEY = np.uint32(0x80000000)
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(i) for i in range(5))
@@ -78,7 +78,7 @@ def pack_tree(
         leaf = np.uint64(leaves[i])
         row = find_row(values, leaf, table, slots, n)
         n += row == n
-        keys[leaf], shifts[leaf] = LEAF, row
+        keys[leaf], shifts[leaf] = LEAF_KEY, row
     # 4. Breadth-first, so siblings lie side by side: the next free place is that of the left
     # child, and a leaf, with no children to queue, gets its own place as ``first``.
     queue = np.zeros(size + 2, np.uint32)
@@ -87,7 +87,7 @@ def pack_tree(
         index = np.uint64(i)
         old = np.uint64(queue[index])
         at = FOUR * (start + index)
-        inner = np.uint64(keys[old] != LEAF)
+        inner = np.uint64(keys[old] != LEAF_KEY)
         nodes[at] = keys[old]
         nodes[at + ONE] = features[old]
         nodes[at + TWO] = FOUR * (start + index + (tail - index) * inner)
@@ -150,7 +150,7 @@ def land(nodes, at, going, n, walker, position):
     """Store the position of a walker; return n, plus one if it is at no leaf yet."""
     at[walker] = position
     going[n] = walker
-    return n + np.uint64(nodes[position] != LEAF)
+    return n + np.uint64(nodes[position] != LEAF_KEY)
 
 
 @kernel
@@ -211,7 +211,7 @@ def walk(nodes, keys, row, at, going, n, steps):
 
 
 @kernel
-def score_rows(nodes, roots, bits, membership, examples, table, steps, means, leaves):
+def walk_rows(nodes, roots, bits, membership, examples, table, steps, means, leaves):
     """Walk rows through their trees; write the means of the leaves' values, or leaves' places.
 
     Parameters

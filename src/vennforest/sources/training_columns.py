@@ -110,8 +110,8 @@ class NewColumns:
             if values.dtype.kind == "f" and len(values):
                 distinct = {values.min(), values.max()}
                 if np.isfinite(training.low[j]):
-                    outside = (values < training.low[j]) | (values > training.high[j])
-                    n_other = int(outside.sum())
+                    is_outside = (values < training.low[j]) | (values > training.high[j])
+                    n_other = int(is_outside.sum())
             elif values.dtype.kind == "O":
                 counter = Counter(values.tolist())
                 distinct = set(list(counter)[:2])
@@ -132,7 +132,7 @@ class NewColumns:
     def _difference(self, j: int) -> tuple[str, str] | None:
         """Return kind and message for the difference of a column, None without one."""
         training, (n_missing, n_other, n_present) = self._training, self._counts[j].tolist()
-        missing, outside, single, frequent = training.counts[j].tolist()
+        missing, n_outside, single, frequent = training.counts[j].tolist()
         n, name = training.n_rows, training.names[j]
         present = n - missing
         share, before = n_missing / self._n_rows, missing / n
@@ -148,7 +148,7 @@ class NewColumns:
             return None
         categories, low, high = self._categories[j], training.low[j], training.high[j]
         is_other = n_other > MIN_SHARE_DIFFERENT * n_present
-        if is_other and np.isfinite(low) and self._exceeds(n_other, n_present, outside, present):
+        if is_other and np.isfinite(low) and self._exceeds(n_other, n_present, n_outside, present):
             return "range", (
                 f"column {name!r} is outside of {plain_number(low, 4)} to {plain_number(high, 4)}, "
                 f"where 98% of training is, in {n_other / n_present:.0%} of the new rows with a "
@@ -174,8 +174,8 @@ class NewColumns:
 
         The share of training has a uniform prior, so the new count is beta-binomial.
         """
-        rest = training_n - training_count
-        chance = betabinom.sf(count - 1, n, training_count + 1, rest + 1)
+        n_uncounted = training_n - training_count
+        chance = betabinom.sf(count - 1, n, training_count + 1, n_uncounted + 1)
         return bool(chance < MAX_CHANCE / (4 * len(self._index)))
 
 
