@@ -1,12 +1,9 @@
-"""Values that parameters cannot have are refused; values without effect are warned of."""
-
-import warnings
+"""Values that parameters cannot have are refused."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
@@ -21,7 +18,6 @@ RNG = np.random.default_rng(0)
 X_ALL = RNG.normal(size=(80, 3))
 Y = (X_ALL[:, 0] + RNG.normal(size=80) > 0).astype(int)
 FOREST = RandomForestClassifier(10, random_state=0)
-FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X_ALL[::-1], Y[::-1]))
 
 
 @pytest.mark.parametrize(
@@ -91,34 +87,6 @@ def test_a_table_with_text_is_answered_with_the_recipe():
         CalibratedClassifier(table_pipeline(FOREST), calibrate_on="holdout", holdout_size=60).fit(
             table, y
         )
-
-
-EFFECTS = [
-    (
-        FOREST,
-        {"calibrate_on": "cv", "subforest": "exchangeable", "votes": "hard"},
-        "subforest='exchangeable' and votes='hard' have no effect with calibrate_on='cv'",
-    ),
-    (FOREST, {"calibrate_on": "holdout", "votes": "hard"}, "votes='hard' has no effect with"),
-    (FOREST, {"calibrate_on": "training", "votes": "hard"}, "votes='hard' has no effect"),
-    (GaussianNB(), {"subforest": "exchangeable"}, "which is 'cv' here: the estimator is not a"),
-    (FROZEN, {"subforest": "exchangeable"}, "which is 'frozen' here: the model is frozen"),
-    (FOREST, {}, None),
-    (FOREST, {"calibrate_on": "cv"}, None),
-    (FOREST, {"subforest": "exchangeable"}, None),
-    (FOREST, {"calibrate_on": "oob", "votes": "hard"}, None),
-]
-
-
-@pytest.mark.parametrize(("estimator", "settings", "message"), EFFECTS)
-def test_a_parameter_without_effect_is_warned_of(estimator, settings, message):
-    model = CalibratedClassifier(estimator, merge="log", random_state=0, **settings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X_ALL, Y)
-    messages = [str(one.message) for one in caught if "no effect" in str(one.message)]
-    assert len(messages) == (message is not None)
-    assert message is None or message in messages[0]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from oracles import formulas as oracle
@@ -83,31 +83,6 @@ def test_noise_is_that_of_a_mean_over_some_of_the_trees_around_that_over_all():
     n_trees = np.array([len(trees) for trees in calibration_set(model, X, "soft")[2]])
     assert fold.variance > 0
     assert_allclose(fold.noise, fold.variance * (1 / n_trees - 1 / 40), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "oob"),
-    [
-        (None, True),
-        (ExtraTreesClassifier(10), False),
-        (ExtraTreesClassifier(10, bootstrap=True), True),
-        (RandomForestClassifier(10, bootstrap=False), False),
-        (BaggingClassifier(GaussianNB(), 10), True),
-        (BaggingClassifier(GaussianNB(), 10, bootstrap=False), False),
-        (BaggingClassifier(GaussianNB(), 10, bootstrap=False, max_samples=0.6), True),
-        (LinearSVC(), False),
-    ],
-    ids=repr,
-)
-def test_auto_is_out_of_bag_for_bagged_ensembles_and_folds_for_others(estimator, oob):
-    X, y, new = data()
-    model = CalibratedClassifier(estimator, merge="log", random_state=0).fit(X, y)
-    assert len(model.estimators_) == (1 if oob else 5)
-    assert hasattr(model, "estimator_") == hasattr(model, "calibrator_") == oob
-    assert_allclose(model.predict_proba(new).sum(axis=1), 1, atol=1e-12)
-    if not oob:
-        with pytest.raises(ValueError, match=r'estimator must leave.*got.*use calibrate_on="cv"'):
-            CalibratedClassifier(estimator, calibrate_on="oob").fit(X, y)
 
 
 def test_members_that_leave_nobody_out_are_refused():

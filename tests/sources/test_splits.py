@@ -2,8 +2,6 @@
 
 import pickle
 import warnings
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,11 +17,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from oracles import formulas as oracle
-from support.cases import COMMON_METHODS, draw_rows, rounded, score
+from support.cases import COMMON_METHODS, draw_rows, score
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators import METHODS
-from vennforest.classifier.training_rows import predict_examples
-from vennforest.sources import model_scores
 
 
 class Counter(GaussianNB):
@@ -221,51 +217,6 @@ def test_stratified_folds_are_drawn_at_random_too(grouped):
         assert all(y[fold.rows].sum() == 1 for fold in model._fitted.folds)
         drawn.add(tuple(model._fitted.folds[0].rows))
     assert len(drawn) == 4
-
-
-@pytest.mark.parametrize("known", [["a", "c", "d"], ["b", "d"], ["c"]])
-@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
-def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
-    rng = np.random.default_rng(len(known))
-    own = rng.normal(size=(20, len(known)))
-    if method == "decision_function" and len(known) == 2:
-        own = np.column_stack([-own[:, 0], own[:, 0]])
-    given = own[:, 1] if method == "decision_function" and len(known) == 2 else own
-    model = SimpleNamespace(classes_=np.array(known), **{method: lambda X: given})
-    scores = model_scores(model, np.empty((20, 1)), np.array(list("abcd")))
-    for j, label in enumerate("abcd"):
-        if label in known:
-            assert_array_equal(scores[:, j], rounded(own[:, known.index(label)]))
-        else:
-            assert_array_equal(
-                scores[:, j], 0 if method == "predict_proba" else rounded(own.min(axis=1))
-            )
-
-
-class Columns:
-    """A source whose scores have one column, or one for each of two classes."""
-
-    def __init__(self, two):
-        self.two = two
-
-    def folds(self, estimator, data, **settings):
-        past, recent = np.array_split(np.arange(len(data)), 2)
-        model = data.rows(past).fit(estimator)
-        fold = data.rows(recent).fold(model)
-        both = np.column_stack([1 - fold.scores, fold.scores])
-        return [replace(fold, scores=both if self.two else fold.scores)]
-
-
-@pytest.mark.parametrize("method", ["venn-abers", "platt"])
-def test_scores_of_a_source_in_one_column_or_two_are_the_same(method):
-    X, y, new = draw_rows()
-    one, two = (
-        CalibratedClassifier(GaussianNB(), method=method, calibrate_on=Columns(k)).fit(X, y)
-        for k in (False, True)
-    )
-    assert_array_equal(one.predict_proba(new), two.predict_proba(new))
-    expected, found = (predict_examples(model._fitted) for model in (one, two))
-    assert_array_equal(expected, found)
 
 
 def test_a_class_that_a_fold_never_trains_on_is_named():

@@ -9,16 +9,13 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn
-from numpy.testing import assert_allclose
 from packaging.version import Version
-from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from oracles import formulas as oracle
 from vennforest import MixedForestClassifier
-from vennforest.forest import Members, Membership, PackedForest, packed
+from vennforest.forest import Membership, PackedForest, packed
 
 # scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,
 # and finds the drawn bootstrap samples small.
@@ -262,36 +259,6 @@ def test_packing_leaves_the_forest_alone_and_pickles(fitted):
     again = pickle.loads(pickle.dumps(ours))
     np.testing.assert_array_equal(again.scores(X), ours.scores(X))
     np.testing.assert_array_equal(copy.deepcopy(ours).tree_scores(X), ours.tree_scores(X))
-
-
-@pytest.mark.parametrize(
-    "ensemble",
-    [
-        RandomForestClassifier(7, random_state=0),
-        RandomForestClassifier(7, random_state=0, max_samples=0.2),
-        RandomForestClassifier(7, random_state=0, bootstrap=False),
-        ExtraTreesClassifier(7, random_state=0, bootstrap=True),
-        BaggingClassifier(n_estimators=7, random_state=0),
-        BaggingClassifier(n_estimators=7, random_state=0, max_samples=0.3, bootstrap=False),
-    ],
-    ids=str,
-)
-def test_membership_of_every_ensemble(monkeypatch, ensemble):
-    X, y = make_classification(83, random_state=0)
-    ensemble = clone(ensemble).fit(X, y)
-    expected = oracle.out_of_bag(ensemble, 83)
-    for at_once in (1, 170, 10**6):
-        monkeypatch.setattr("vennforest.forest.bags.INDICES_AT_ONCE", at_once)
-        membership = Membership.from_forest(ensemble, 83).dense()
-        assert [np.flatnonzero(row).tolist() for row in membership.T] == expected
-
-
-def test_members_that_lack_a_class_give_it_nothing():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), np.repeat([0, 1, 2], [20, 1, 19])
-    bagging = BaggingClassifier(KNeighborsClassifier(3), 12, random_state=0).fit(X, y)
-    assert {len(member.classes_) for member in bagging.estimators_} == {2, 3}
-    assert_allclose(Members(bagging).mean(X), bagging.predict_proba(X), atol=1e-15)
 
 
 def test_a_forest_of_too_many_nodes_is_refused(monkeypatch):

@@ -14,8 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from oracles import formulas as oracle
 from support.cases import fit
 from vennforest import CalibratedClassifier
+from vennforest.forest import Membership
 from vennforest.forest.bags import BagsError
 
 
@@ -156,3 +158,25 @@ def test_members_of_another_package_that_are_no_trees_are_refused(data):
 
     with pytest.raises(BagsError, match="Bags over members that are not trees"):
         fit(Bags(GaussianNB(), 25), *data, calibrate_on="oob")
+
+
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        RandomForestClassifier(7, random_state=0),
+        RandomForestClassifier(7, random_state=0, max_samples=0.2),
+        RandomForestClassifier(7, random_state=0, bootstrap=False),
+        ExtraTreesClassifier(7, random_state=0, bootstrap=True),
+        BaggingClassifier(n_estimators=7, random_state=0),
+        BaggingClassifier(n_estimators=7, random_state=0, max_samples=0.3, bootstrap=False),
+    ],
+    ids=str,
+)
+def test_membership_of_every_ensemble(monkeypatch, ensemble):
+    X, y = make_classification(83, random_state=0)
+    ensemble = clone(ensemble).fit(X, y)
+    expected = oracle.out_of_bag(ensemble, 83)
+    for at_once in (1, 170, 10**6):
+        monkeypatch.setattr("vennforest.forest.bags.INDICES_AT_ONCE", at_once)
+        membership = Membership.from_forest(ensemble, 83).dense()
+        assert [np.flatnonzero(row).tolist() for row in membership.T] == expected

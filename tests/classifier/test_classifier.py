@@ -15,8 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from support.cases import draw_rows
-from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
-from vennforest.calibrators.pool import PooledCalibration
+from vennforest import CalibratedClassifier, PlattScaling, Venn, VennAbers
 
 
 def forest():
@@ -40,25 +39,6 @@ def test_parameters_are_kept_as_given():
     assert model.calibrator_.targets == calibrator.targets == "hard"
     assert not hasattr(model.estimator, "estimators_") and not hasattr(calibrator, "classes_")
     assert model.estimator.random_state == 1
-
-
-def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
-    X, y, _ = draw_rows()
-    for method, merge, expected in (
-        (VennAbers("log"), "auto", "log"),
-        (VennAbers("log"), "brier", "brier"),
-        ("venn", "auto", "midpoint"),
-        (Venn(merge="brier"), "auto", "brier"),
-    ):
-        model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
-        assert [one.merge for one in model.calibrators_] == [expected] * 2
-        assert not hasattr(model, "point_calibrator_")
-    for method in ("venn-abers", VennAbers(), VennAbers("pooled"), "venn", Venn()):
-        merge = "pooled" if method == "venn" or isinstance(method, Venn) else "auto"
-        model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
-        assert type(model.point_calibrator_) is PooledCalibration
-    model = CalibratedClassifier(GaussianNB(), method="platt", merge="log").fit(X, y)
-    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
@@ -140,21 +120,6 @@ def test_it_works_inside_searches_ensembles_and_pipelines():
     ):
         p = outer.fit(X, y).predict_proba(new)
         assert_allclose(p.sum(axis=1), 1)
-
-
-def test_recalibrating_is_fitting_with_another_method():
-    X, y, new = draw_rows()
-    model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
-    for method in ("venn", "platt", IsotonicCalibration(), "none"):
-        other = model.recalibrate(method)
-        expected = CalibratedClassifier(forest(), method=method, random_state=0).fit(X, y)
-        assert_array_equal(other.predict_proba(new), expected.predict_proba(new))
-        assert other.estimator_ is model.estimator_
-        assert other.calibrate_on_ == "oob"
-        assert other.calibrate_on_reason_ == model.calibrate_on_reason_
-        assert hasattr(other, "predict_multiprobability") == (method == "venn")
-    with pytest.raises(NotFittedError):
-        CalibratedClassifier().recalibrate("venn")
 
 
 def test_only_venn_predictors_have_bounds():
