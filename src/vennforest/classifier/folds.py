@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -56,39 +56,27 @@ def fit_folds(
     data = next(iter(members.values()))[1]
     estimators = [estimator for estimator, _ in members.values()]
     check_training_data(estimators, data, hashes, [name for name, _ in sources.values()])
-    if len(members) > 1:
-        return _blended_folds(model, members, sources, seed, split_state)
-    ((name, member),) = members.items()
-    folds, source, reason = _member_folds(model, *member, *sources[name], seed, split_state)
-    _warn_of_no_effect(model, [source], reason)
-    return folds, source, reason
-
-
-def _blended_folds(
-    model: Any,
-    members: Mapping[str, tuple[Any, TrainingData]],
-    sources: Mapping[str, tuple[str, str]],
-    seed: int,
-    split_state: RandomState,
-) -> tuple[list[Fold], str, str]:
-    """Return the one fold of the blend of several estimators, their sources and the reasons."""
-    if not (model.cv is None or isinstance(model.cv, Integral) or hasattr(model.cv, "split")):
+    is_blend = len(members) > 1
+    if is_blend and isinstance(model.cv, Iterable):
         model = clone(model).set_params(cv=list(model.cv))  # a generator ends
-    split_seed = split_state.randint(2**31 - 1)  # of the folds that all members share
+    split_seed = split_state.randint(2**31 - 1) if is_blend else 0
     folds: dict[str, list[Fold]] = {}
     used: dict[str, str] = {}
-    for name, member in members.items():
+    for name, (estimator, data) in members.items():
+        state = RandomState(split_seed) if is_blend else split_state  # members share their folds
         try:
             folds[name], source, reason = _member_folds(
-                model, *member, *sources[name], seed, RandomState(split_seed)
+                model, estimator, data, *sources[name], seed, state
             )
         except Exception as error:
-            error.add_note(f"estimator {name!r} must fit the data")
+            if is_blend:
+                error.add_note(f"estimator {name!r} must fit the data")
             raise
         used[source] = reason
     reasons = "; ".join(dict.fromkeys(used.values()))
     _warn_of_no_effect(model, list(used), reasons)
-    return [blend_models(folds, member[1])], " and ".join(used), reasons
+    fitted = [blend_models(folds, data)] if is_blend else folds[name]
+    return fitted, " and ".join(used), reasons
 
 
 def _member_folds(
