@@ -218,7 +218,10 @@ class ScoreCounts:
             )
         weights = _padded(counts.weights, len(labels))[:, order]
         counts = cls(labels, counts.scores, weights, counts.error)
-        return counts.moved_to(_scores_in_class_order(counts, score, on)), sums
+        of_classes, x = class_columns(score, labels.tolist(), "score", names), counts.scores
+        if of_classes.names != names:
+            x = x[:, list(map(names.index, of_classes.names))]
+        return counts.moved_to(of_classes.of_second(x, on)), sums
 
     def check(self) -> ScoreCounts:
         """Return these counts, sorted; refuse scores, weights and shapes that are no counts."""
@@ -453,19 +456,6 @@ def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCo
 def _padded(weights: FloatArray, k: int) -> FloatArray:
     """Return weights with columns of zeros for classes that have not occurred yet."""
     return np.pad(weights, ((0, 0), (0, k - weights.shape[1])))
-
-
-def _scores_in_class_order(counts: ScoreCounts, score: ScoreNames, on: On) -> FloatArray:
-    """Return the scores (m,) or (m, k) of counts with their columns in the order of the classes.
-
-    They were read in the order of ``score``. A single column of the first of two classes becomes
-    that of the second.
-    """
-    names = column_names(score)
-    of_classes = class_columns(score, counts.classes.tolist(), "score", names)
-    if of_classes.names != names:
-        return counts.scores[:, list(map(names.index, of_classes.names))]
-    return of_classes.of_second(counts.scores, on) if of_classes.of_first else counts.scores
 
 
 def _numbers(batch: Any, name: str, on: On, n_columns: int = 1) -> FloatArray:

@@ -154,11 +154,6 @@ class Multiprobability(BoundsOfClasses):
         """Return bounds widened to contain p (n, k), which are no longer of k distributions."""
         return replace(super().widen(p), distributions=False)
 
-    def clip_rounding(self, p: FloatArray) -> FloatArray:
-        """Return p (n, k), clipped to the bounds where it is outside by rounding alone."""
-        clipped = np.clip(p, self.lower, self.upper)
-        return np.where(np.abs(p - clipped) < 1e-12, clipped, p)
-
     @property
     def p0(self) -> FloatArray:
         """Lower probability of the second of two classes, shape (n,)."""

@@ -121,22 +121,16 @@ def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobabil
     ``f_j l / (f_j l + f_max (1 - l))`` and ``f_j u / (f_j u + f_min (1 - u))``. The intervals do
     not widen by this if the factors of the other classes are equal.
     """
+    low, high = bounds.lower, bounds.upper
     if bounds.distributions and len(factors) > 2:
-        lower, upper = _shift_distributions(bounds.lower, bounds.upper, factors)
+        total = (low @ factors)[:, None] + factors * (high - low)
+        upper = factors * high / total
+        lower = np.empty_like(low)
+        for j, factor in enumerate(factors):
+            lower[:, j] = factor * low[:, j] / np.delete(total, j, axis=1).max(axis=1)
     else:
-        lower, upper = shift_intervals(bounds.lower, bounds.upper, factors)
+        lower, upper = shift_intervals(low, high, factors)
     return Multiprobability(lower, upper, bounds.classes, widened=bounds.widened)
-
-
-def _shift_distributions(
-    low: FloatArray, high: FloatArray, factors: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    total = (low @ factors)[:, None] + factors * (high - low)
-    upper = factors * high / total
-    lower = np.empty_like(low)
-    for j, factor in enumerate(factors):
-        lower[:, j] = factor * low[:, j] / np.delete(total, j, axis=1).max(axis=1)
-    return lower, upper
 
 
 def shift_intervals(

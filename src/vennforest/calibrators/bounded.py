@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vennforest._messages import shown
 from vennforest._validation import FloatArray, IntArray, check_array, check_option
@@ -80,21 +80,19 @@ class BoundedCalibrator(Calibrator):
             Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
         """
         new = self._check_new(scores)
-        rows = None if left_out is None else self._check_left_out(np.asarray(left_out), len(new))
+        rows: IntArray | None = None
+        if left_out is not None:
+            if self.example_codes_ is None:
+                raise ValueError("left_out must be None after fit_counts, which knows no examples")
+            m, n, index = len(new), len(self.example_codes_), np.asarray(left_out)
+            if index.shape != (m,) or (index.dtype.kind not in "iu" and m):
+                raise ValueError(f"left_out must be {m} integers, got {shown(index)}")
+            wrong = index[(index < -1) | (index >= n)]
+            if len(wrong):
+                raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")
+            rows = index.astype(np.intp)
         bounds = self._multiprobability(new, rows)
         return bounds if self.shift_ is None else shift_bounds(bounds, self.shift_.factors)
-
-    def _check_left_out(self, rows: NDArray[Any], m: int) -> IntArray:
-        """Return the indices ``rows`` of left-out examples, (m,), after checks of their range."""
-        if self.example_codes_ is None:
-            raise ValueError("left_out must be None after fit_counts, which knows no examples")
-        n = len(self.example_codes_)
-        if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
-            raise ValueError(f"left_out must be {m} integers, got {shown(rows)}")
-        wrong = rows[(rows < -1) | (rows >= n)]
-        if len(wrong):
-            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")
-        return rows.astype(np.intp)
 
     def _check_state(self) -> None:
         super()._check_state()

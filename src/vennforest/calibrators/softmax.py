@@ -38,13 +38,7 @@ MIN_MEAN_ERRORS, MIN_MEAN_DIFFERENCE = 4.0, 0.01
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
-class LogitCalibrator(Calibrator):
-    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1]."""
-
-    _reads = "logits"
-
-
-class TemperatureScaling(LogitCalibrator):
+class TemperatureScaling(Calibrator):
     """Temperature scaling: divide logits by one temperature T, then softmax.
 
     ``p = softmax(z / T)`` with the T that minimises the log loss of the calibration set (Guo,
@@ -73,6 +67,7 @@ class TemperatureScaling(LogitCalibrator):
     """
 
     title = "Temperature"
+    _reads = "logits"
     temperature_: float
     low_: float
     high_: float
@@ -94,7 +89,12 @@ class TemperatureScaling(LogitCalibrator):
             is_masked = z - z.max(axis=1, keepdims=True) <= MASKED
             if is_masked.any():
                 z = np.where(is_masked, -np.inf, z)
-                warn_of_impossible_labels(z, counts.weights)
+                if (n := float(counts.weights[is_masked].sum())) > 0:
+                    warn(
+                        f"{n:,.6g} calibration examples have a label whose logit is minus "
+                        "infinity, or as far below as a mask, which no temperature makes possible: "
+                        "they do not count for it"
+                    )
         self.temperature_ = fit_temperature(z, counts.weights)
 
     def _warn_of_fit(self, counts: ScoreCounts) -> None:
@@ -128,16 +128,6 @@ class TemperatureScaling(LogitCalibrator):
         if self.on_ == "probability":
             scores = divided_by_sum(scores).max(self.low_).log()
         return softmax(scores, self.temperature_)
-
-
-def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
-    """Warn if the logit in ``z`` (n, k) of a class with a weight in its row is minus infinity."""
-    n = float(weights[z == -np.inf].sum())
-    if n:
-        warn(
-            f"{n:,.6g} calibration examples have a label whose logit is minus infinity, or as far "
-            "below as a mask, which no temperature makes possible: they do not count for it"
-        )
 
 
 def half_distances(z: FloatArray) -> FloatArray:
@@ -191,9 +181,10 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     return float(2 * size * deviation * np.exp(-log_beta))
 
 
-class ProbabilityCalibrator(LogitCalibrator):
+class ProbabilityCalibrator(Calibrator):
     """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
 
+    _reads = "logits"
     temperature_: float
     """By which logits are divided before their softmax; 1 for probabilities."""
 

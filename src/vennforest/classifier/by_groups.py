@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import shown
@@ -67,7 +66,7 @@ class ByGroups:
                 "bin the values first, or in Python give a function that does"
             )
         groups = cls(by, labels, bool(missing.any()))
-        codes = groups._codes(row_labels, missing)
+        codes = groups.codes(X, n)
         if callable(by) and n > 1:
             half = np.arange((n + 1) // 2)
             if not np.array_equal(groups.codes(_safe_indexing(X, half), len(half)), codes[half]):
@@ -82,11 +81,8 @@ class ByGroups:
 
     def codes(self, X: Any, n: int) -> IntArray:
         """Return the code of each row's group (n,), -1 for groups that ``fit`` did not see."""
-        return self._codes(*_group_labels(self.by, X, n))
-
-    def _codes(self, row_labels: NDArray[Any], missing: NDArray[np.bool_]) -> IntArray:
-        """Return the codes of labels as `_group_labels` gives them, -1 for those not seen."""
-        codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
+        row_labels, missing = _group_labels(self.by, X, n)
+        codes = np.full(n, len(self.labels) if self.has_missing else -1, np.intp)
         present = row_labels[~missing]
         if present.dtype.kind == "U" and self.labels.dtype.kind == "f":
             present = np.array([_number_in(cell) for cell in present.tolist()])
@@ -146,7 +142,6 @@ def _column(by: str | int, X: Any) -> Any:
 
     The result has shape (n,), or (n, 1) if X is sparse.
     """
-    is_sparse: bool = issparse(X)
     if isinstance(by, str):
         if not is_frame(X):
             raise InputError(
@@ -156,11 +151,9 @@ def _column(by: str | int, X: Any) -> Any:
         if by not in list(X.columns):
             raise InputError(f"by must name a column of X, got {shown(by)}")
         return X[by]
-    shape = X.shape if is_sparse else np.shape(X)
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) != 2 or not -shape[1] <= by < shape[1]:
         raise InputError(f"by must be the position of a column of X, got {by} for shape {shape}")
-    if is_sparse:
+    if hasattr(X, "tocsc"):
         return X.tocsc()[:, [by]].toarray()
-    if is_frame(X):
-        return _safe_indexing(X, int(by) % shape[1], axis=1)
-    return np.asarray(X)[:, by]
+    return _safe_indexing(X if is_frame(X) else np.asarray(X), int(by) % shape[1], axis=1)

@@ -105,29 +105,6 @@ def check_parameters(model: Any) -> None:
     check_option(model.subforest, Subforest, "subforest")
     check_option(model.votes, Votes, "votes")
     check_option(model.merge, ClassifierMerge, "merge")
-    check_numbers(model)
-    if model.merge != "auto" and not method_has_bounds(model.method):
-        name = model.method if isinstance(model.method, str) else type(model.method).__name__
-        warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
-    if model.by is not None:
-        check_by(model.by)
-    if isinstance(model.estimator, list | tuple):
-        named_estimators(model.estimator)
-        names = [name for name, _ in model.estimator]
-        model._validate_names(names)
-        if reserved := sorted({*names} & RESERVED_NAMES):
-            raise InputError(
-                f"estimator must have other names than metadata routing, got {reserved[0]!r}"
-            )
-        if model.subforest == "exchangeable":
-            raise InputError(
-                'subforest must be "all" with several estimators, got "exchangeable": give one '
-                "forest"
-            )
-
-
-def check_numbers(model: Any) -> None:
-    """Refuse invalid values of ``holdout_size``, ``ensemble``, ``n_jobs`` and numbers in ``cv``."""
     size, cv = model.holdout_size, model.cv
     is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
     if not is_number or not (
@@ -147,6 +124,24 @@ def check_numbers(model: Any) -> None:
         raise InputError(
             f"n_jobs must be None or an integer other than 0, got {shown(model.n_jobs)}"
         )
+    if model.merge != "auto" and not method_has_bounds(model.method):
+        name = model.method if isinstance(model.method, str) else type(model.method).__name__
+        warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
+    if model.by is not None:
+        check_by(model.by)
+    if isinstance(model.estimator, list | tuple):
+        named_estimators(model.estimator)
+        names = [name for name, _ in model.estimator]
+        model._validate_names(names)
+        if reserved := sorted({*names} & RESERVED_NAMES):
+            raise InputError(
+                f"estimator must have other names than metadata routing, got {reserved[0]!r}"
+            )
+        if model.subforest == "exchangeable":
+            raise InputError(
+                'subforest must be "all" with several estimators, got "exchangeable": give one '
+                "forest"
+            )
 
 
 def route(

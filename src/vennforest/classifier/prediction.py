@@ -319,8 +319,11 @@ def _predict_group(
     if not bounds:
         return Prediction(None, p)
     if len(bounds) == 1 and merges:
-        # Bounds contain the probability that they are merged to; shifted, up to rounding.
-        return Prediction(bounds[0], p if fitted.shift is None else bounds[0].clip_rounding(p))
+        if fitted.shift is not None:
+            # Bounds contain the probability that they are merged to; shifted, up to rounding.
+            clipped = np.clip(p, bounds[0].lower, bounds[0].upper)
+            p = np.where(np.abs(p - clipped) < 1e-12, clipped, p)
+        return Prediction(bounds[0], p)
     mean = bounds[0]
     if len(bounds) > 1:
         lower = np.mean([part.lower for part in bounds], axis=0)

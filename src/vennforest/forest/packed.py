@@ -110,6 +110,11 @@ class PackedForest:
                 table.slots,
                 table.n,
             )
+        # Before scikit-learn 1.9 trees with constraints took no missing values, whatever tags say.
+        tree = forest.estimators_[0]
+        is_new = parse_version(sklearn.__version__) >= parse_version("1.9")
+        allows_missing = get_tags(tree).input_tags.allow_nan
+        takes_missing = bool(allows_missing and (is_new or tree.monotonic_cst is None))
         unfitted = clone(forest)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(forest, name):
@@ -121,7 +126,7 @@ class PackedForest:
             forest.classes_,
             max(tree.max_depth for tree in trees),
             unfitted,
-            _takes_missing(forest.estimators_[0]),
+            takes_missing,
         )
 
     def __len__(self) -> int:
@@ -267,12 +272,3 @@ class _Table:
         self.rows = rows
         self.slots = np.zeros(2 * capacity, dtype=np.int64)
         walk_kernels.fill_slots(self.rows, self.n, self.slots)
-
-
-def _takes_missing(tree: Any) -> bool:
-    """Return whether a forest of such trees accepts missing values.
-
-    Before scikit-learn 1.9 trees with monotonic constraints did not, whatever their tags say.
-    """
-    late = parse_version(sklearn.__version__) >= parse_version("1.9")
-    return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))

@@ -153,10 +153,15 @@ def check_class_examples(
 
 def _check_labels(classes: NDArray[Any]) -> None:
     """Warn of labels that are spelled in several ways, or stand for a missing value."""
-    if spellings := spelled_twice(classes):
+    spellings: dict[str, list[str]] = defaultdict(list)
+    for label in classes.tolist():
+        if isinstance(label, str):
+            spellings[" ".join(label.split()).casefold()].append(label)
+    ambiguous = [", ".join(map(repr, texts)) for texts in spellings.values() if len(texts) > 1]
+    if ambiguous:
         warn(
-            f"y has labels that differ only in case or spaces: {spellings}. They count as "
-            f"{len(classes)} classes; correct them if they are meant to be the same"
+            f"y has labels that differ only in case or spaces: {' and '.join(ambiguous[:3])}. "
+            f"They count as {len(classes)} classes; correct them if they are meant to be the same"
         )
     for label in classes.tolist():
         if isinstance(label, str) and label.strip().casefold() in MISSING_LABELS:
@@ -165,16 +170,6 @@ def _check_labels(classes: NDArray[Any]) -> None:
                 "leave out the rows without a label"
             )
             return
-
-
-def spelled_twice(names: NDArray[Any]) -> str:
-    """Return examples of texts that differ only in case or spaces; empty where none do."""
-    spellings: dict[str, list[str]] = defaultdict(list)
-    for name in names.tolist():
-        if isinstance(name, str):
-            spellings[" ".join(name.split()).casefold()].append(name)
-    ambiguous = [texts for texts in spellings.values() if len(texts) > 1]
-    return " and ".join(", ".join(map(repr, texts)) for texts in ambiguous[:3])
 
 
 def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) -> None:

@@ -81,13 +81,6 @@ def names_of_columns(X: Any) -> list[str] | None:
     return None if names is None else list(map(str, names))
 
 
-def reads_by_name(estimator: Any) -> bool:
-    """Return whether an estimator takes columns by their names, in any order and beside others."""
-    estimator = without_frozen(estimator)
-    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
-    return isinstance(first, ColumnTransformer) or hasattr(first, "as_types")
-
-
 def refuse_other_columns(X: Any, trained: list[str] | None) -> None:
     """Raise an error if a table lacks the columns of training, in their order.
 
@@ -109,7 +102,12 @@ def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
 
     ``X`` are the rows given to ``fit``, whose columns must be those of estimators fitted before.
     """
-    by_position = [estimator for estimator in estimators if not reads_by_name(estimator)]
+    by_position = []
+    for estimator in estimators:
+        first = without_frozen(estimator)
+        first = first[0] if isinstance(first, Pipeline) else first
+        if not isinstance(first, ColumnTransformer) and not hasattr(first, "as_types"):
+            by_position.append(estimator)
     names = names_of_columns(X) if by_position else None
     for estimator in by_position:
         if isinstance(estimator, FrozenEstimator):
