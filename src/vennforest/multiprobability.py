@@ -237,7 +237,7 @@ class TopLabels(NamedTuple):
     high: FloatArray
 
 
-def joined(parts: Sequence[Multiprobability]) -> Multiprobability:
+def concatenated(parts: Sequence[Multiprobability]) -> Multiprobability:
     """Return the bounds of several sets of objects, one after another."""
     arrays: dict[str, Any] = {}
     for name in ("lower", "upper", "widened"):

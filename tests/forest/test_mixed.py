@@ -41,7 +41,7 @@ def kinds(forest):
 
 
 def test_with_the_best_splits_alone_it_is_the_random_forest(monkeypatch):
-    monkeypatch.setattr("vennforest.forest.mixed.SPLITTERS", ("best",))
+    monkeypatch.setattr("vennforest.forest.mixed.TREE_SPLITTERS", ("best",))
     one = {"min_samples_leaf": 3, "max_features": 0.4, "class_weight": {0: 1, 1: 1}}
     mixed = MixedForestClassifier(20, random_state=7, **one).fit(X, Y)
     plain = RandomForestClassifier(20, random_state=7, **one).fit(X, Y)

@@ -35,7 +35,7 @@ from vennforest.calibrators.intervals import (
     read_intervals,
 )
 from vennforest.classifier.by_groups import ByGroups
-from vennforest.multiprobability import Multiprobability, joined, merge_folds
+from vennforest.multiprobability import Multiprobability, concatenated, merge_folds
 from vennforest.prior import (
     ShiftedPrior,
     shift_bounds,
@@ -262,7 +262,7 @@ def predict_scores(
     order = np.argsort(np.concatenate([np.arange(len(codes))[rows] for rows, _ in parts]))
     p = np.concatenate([part.p for part in predictions])[order]
     bounds = [part.bounds for part in predictions if part.bounds is not None]
-    return Prediction(joined(bounds)[order] if bounds else None, p)
+    return Prediction(concatenated(bounds)[order] if bounds else None, p)
 
 
 def split_by_group(

@@ -19,7 +19,7 @@ from vennforest._validation import FloatArray, InputError, check_number, require
 from vennforest.forest.bags import Membership
 from vennforest.forest.packed import PackedForest
 
-SPLITTERS = ("best", "random")
+TREE_SPLITTERS = ("best", "random")
 """How trees split: by the best threshold of each feature, or by one drawn at random."""
 
 LARGE_LEAVES = (5, 20)
@@ -202,7 +202,7 @@ class MixedForestClassifier(RandomForestClassifier):
         if self._is_second_group:
             leaves, features = LARGE_LEAVES, (self.max_features, HALF)
         names = ("splitter", "min_samples_leaf", "max_features")
-        kinds = product(SPLITTERS, leaves, features)
+        kinds = product(TREE_SPLITTERS, leaves, features)
         return [dict(zip(names, kind, strict=True)) for kind in kinds]
 
     def _make_estimator(self, append: bool = True, random_state: Any = None) -> Any:
