@@ -90,7 +90,7 @@ def test_what_is_kept_and_what_is_not():
         read.predict_multiprobability([0.5], [0])
     same_after_reading(Venn("bins").fit(scores, y), scores)
     with pytest.raises(ValueError, match=r"numbers and text .*: use vennforest\.save"):
-        to_json(Venn(np.rint).fit(scores, y))
+        to_json(Venn().fit(scores, y).set_params(taxonomy=np.rint))
     with pytest.raises(NotFittedError):
         to_json(VennAbers())
     with pytest.raises(InputError, match=r"got LogisticRegression\(\): use vennforest\.save"):
