@@ -180,3 +180,11 @@ def test_membership_of_every_ensemble(monkeypatch, ensemble):
         monkeypatch.setattr("vennforest.forest.bags.INDICES_AT_ONCE", at_once)
         membership = Membership.from_forest(ensemble, 83).dense()
         assert [np.flatnonzero(row).tolist() for row in membership.T] == expected
+
+
+def test_a_frozen_forest_that_was_trained_without_weights_is_recognised_with_weights_of_zero(data):
+    X, y = data
+    weight = (np.arange(200) % 3 > 0).astype(float)
+    frozen = FrozenEstimator(forest(30, random_state=5).fit(X, y))
+    model = CalibratedClassifier(frozen, method="none").fit(X, y, sample_weight=weight)
+    assert model.calibrate_on_ == "oob" and len(model.calibration_y_) == weight.sum()

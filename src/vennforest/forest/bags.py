@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vennforest._validation import (
     CodeArray,
+    FloatArray,
     InputError,
     IntArray,
     check_array,
@@ -180,12 +181,18 @@ def bags_can_be_verified(ensemble: Any) -> bool:
 
 
 def verify_member(
-    ensemble: Any, number: int, sample: IntArray, rows: Any, codes: CodeArray
+    ensemble: Any,
+    number: int,
+    sample: IntArray,
+    rows: Any,
+    codes: CodeArray,
+    weight: FloatArray | None,
 ) -> None:
     """Raise a BagsError unless a member was trained on the examples of a sample.
 
-    The ensemble was trained on ``rows`` (n, d), float32, with class indices ``codes`` (n,). Members
-    other than trees pass if scikit-learn or imbalanced-learn drew their bags.
+    The ensemble was trained on ``rows`` (n, d), float32, with class indices ``codes`` (n,), and
+    maybe with ``weight`` (n,). Members other than trees pass if scikit-learn or imbalanced-learn
+    drew their bags.
     """
     member, is_bagging = ensemble.estimators_[number], isinstance(ensemble, BaggingClassifier)
     if not isinstance(member, DecisionTreeClassifier):
@@ -199,7 +206,10 @@ def verify_member(
         )
     if is_bagging:
         rows = rows[:, ensemble.estimators_features_[number]]
-    if not _leaves_agree(member, np.asarray(sample), rows, codes):
+    samples = [np.asarray(sample)]
+    if weight is not None:  # rows of weight 0, which scikit-learn 1.8 draws, are in no tree
+        samples.append(samples[0][weight[samples[0]] > 0])
+    if not any(_leaves_agree(member, part, rows, codes) for part in samples):
         raise BagsError(
             f"estimator must be trained on the bags that its estimators_samples_ gives, got "
             f"{type(member if is_bagging else ensemble).__name__} with a tree whose leaves contain "

@@ -188,7 +188,5 @@ class Members:
         if rows.dtype.kind in "fiub":  # members over text are no trees
             rows = rows.astype(np.float32, copy=False)
         for number, sample in bags.items():
-            if weight is not None:  # rows of weight 0, which scikit-learn 1.8 draws, are in no tree
-                sample = sample[weight[sample] > 0]
-            verify_member(ensemble, number, sample, rows, codes)
+            verify_member(ensemble, number, sample, rows, codes, weight)
         return membership
