@@ -304,23 +304,30 @@ class VennAbers(BoundedCalibrator):
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
-        bounds = self._isotonic_bounds(scores, left_out)
-        return bounds.widen(self._predict_proba(scores)) if self.merge == "pooled" else bounds
+        p = self.pool_._evaluation(self._scores_of_pool(scores)) if self.merge == "pooled" else None
+        return self._bounds(scores, p, left_out)
 
-    def _isotonic_bounds(
-        self, scores: FloatArray, left_out: IntArray | None = None
+    def _bounds(
+        self, scores: FloatArray, p: FloatArray | None, left_out: IntArray | None = None
     ) -> Multiprobability:
-        """Return the bounds of the isotonic fits, not widened to contain a pooled probability."""
+        """Return the bounds of the isotonic fits, widened to contain pooled p (n,) or (n, k)."""
         sides = np.empty((2, len(self.classes_), len(scores)))
         if scores.ndim == 1:
-            self._look_up(0, scores, left_out, sides[:, 1])
+            p0, p1 = ends = sides[:, 1]
+            self._look_up(0, scores, left_out, ends)
+            is_widened = None
+            if p is not None:  # as `widen` does, in a third of the time
+                is_widened = (p < p0) | (p > p1)
+                np.minimum(p0, p, out=p0)
+                np.maximum(p1, p, out=p1)
             np.subtract(1, sides[::-1, 1], out=sides[:, 0])
-            return Multiprobability(sides[0].T, sides[1].T, self.classes_)
+            return Multiprobability(sides[0].T, sides[1].T, self.classes_, widened=is_widened)
         for j, column in enumerate(scores.T):
             self._look_up(j, np.ascontiguousarray(column), left_out, sides[:, j])
         # Row by row, so that the sum of a row does not depend on the number of rows.
         lower, upper = normalised_bounds(*np.ascontiguousarray(sides.transpose(0, 2, 1)))
-        return Multiprobability(lower, upper, self.classes_)
+        bounds = Multiprobability(lower, upper, self.classes_)
+        return bounds if p is None else bounds.widen(p)
 
     def _look_up(
         self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray
@@ -407,11 +414,11 @@ class VennAbers(BoundedCalibrator):
         top, n_rows = np.empty(len(new), np.intp), len(new)
         p, lower, upper, low, high = np.empty((5, n_rows))
         for block in row_blocks(n_rows, len(self.classes_)):
-            bounds = self._isotonic_bounds(new[block])
             if self.merge == "pooled":
                 merged = self._predict_proba(new[block])
-                bounds = bounds.widen(merged)
+                bounds = self._bounds(new[block], merged if new.ndim == 2 else merged[:, 1])
             else:
+                bounds = self._bounds(new[block], None)
                 merged = bounds.merge(self.merge)
             if self.shift_ is not None:
                 merged = shift_probabilities(merged, self.shift_.factors)
