@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from vennforest import CalibratedClassifier
 
-LEVELS = (1, 2, 4, 8, 16, 32, 128, 1024)
+LEVELS = (1, 2, 4, 16)
 N_NEW = 3_000
 
 
@@ -55,7 +55,7 @@ def figures(n, levels, source, seed):
 def main():
     """Write a row for each number of rows, number of levels and source."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("-o", "--output", default=RESULTS / "copies.csv")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
