@@ -157,7 +157,7 @@ def test_bagging_over_any_base_by_hand(base, settings, votes):
 
 def test_members_over_text_are_scored_out_of_bag():
     rng = np.random.default_rng(3)
-    X = rng.choice(list("xyz"), (150, 2))
+    X = rng.choice(list("xyz"), (150, 4))
     y = ((X[:, 0] == "x") + rng.normal(size=150) > 0.5).astype(int)
     members = make_pipeline(OneHotEncoder(handle_unknown="ignore"), GaussianNB())
     members.steps.insert(1, ("dense", FunctionTransformer(np.asarray)))
