@@ -30,7 +30,7 @@ from vennforest.linear import LinearClassifier, mean_model, softmax
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
-from vennforest.sources.row_hashes import HashArray
+from vennforest.sources.row_hashes import hash_rows
 
 MEMBER_MAP = SoftmaxMap(ridge=1.0, shrinkage=0.01)
 """Of a model's scores to probabilities, with few parameters."""
@@ -231,12 +231,12 @@ def log_of(p: FloatArray) -> FloatArray:
     return logs
 
 
-def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData, hashes: HashArray) -> Fold:
+def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold:
     """Return one fold of the blend of several models, which are given by their folds.
 
     The maps of scores to probabilities and the weights are fitted to all calibration examples.
     Calibration scores are of blends of which no model, map or weight has seen the example, nor
-    another of its group, nor, without groups, a copy, by the ``hashes`` (n,) of the rows.
+    another of its group; no map or weight has seen a copy of its row.
     """
     examples = common_examples(named_folds)
     first = next(iter(examples.values()))
@@ -247,7 +247,8 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData, hashes:
     ]
     model = BlendedModel(unfitted, np.empty(0), np.empty(0), data.classes).fit_to(examples)
     assert first.rows is not None
-    parts = parts_of((hashes if data.groups is None else data.groups)[first.rows])
+    units = hash_rows(data.X) if data.groups is None else data.groups
+    parts = parts_of(units[first.rows])
     if data.groups is None and not parts.any():  # of copies of one row
         parts = parts_of(first.rows)
     if not parts.any():

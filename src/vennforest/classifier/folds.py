@@ -62,7 +62,7 @@ def fit_folds(
     estimators = [estimator for estimator, _ in members.values()]
     check_training_data(estimators, data, hashes, [name for name, _ in sources.values()])
     if len(members) > 1:
-        return _blended_folds(model, members, hashes, sources, seed, split_state)
+        return _blended_folds(model, members, sources, seed, split_state)
     ((name, member),) = members.items()
     folds, source, reason = _member_folds(model, *member, *sources[name], seed, split_state)
     _warn_of_no_effect(model, [source], reason)
@@ -72,7 +72,6 @@ def fit_folds(
 def _blended_folds(
     model: Any,
     members: Mapping[str, tuple[Any, TrainingData]],
-    hashes: HashArray,
     sources: Mapping[str, tuple[str, str]],
     seed: int,
     split_state: RandomState,
@@ -94,7 +93,7 @@ def _blended_folds(
         used[source] = reason
     reasons = "; ".join(dict.fromkeys(used.values()))
     _warn_of_no_effect(model, list(used), reasons)
-    return [blend_models(folds, member[1], hashes)], " and ".join(used), reasons
+    return [blend_models(folds, member[1])], " and ".join(used), reasons
 
 
 def _member_folds(
