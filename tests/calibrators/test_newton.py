@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from vennforest.calibrators.newton import _newton_step, fit_logistic, group_scores, least_squares
+from vennforest.calibrators.newton import newton_step, fit_logistic, group_scores, least_squares
 from vennforest.counts import ScoreCounts
 
 
@@ -40,7 +40,7 @@ def test_a_step_that_holds_too_many_coefficients_descends_all_the_same():
     for _ in range(600):
         theta, gradient = rng.exponential(0.1, 3), rng.normal(size=3)
         bounded = np.ones(3, np.bool_)
-        step = _newton_step(hessian, gradient, theta, bounded, least_squares)
+        step = newton_step(hessian, gradient, theta, bounded, least_squares)
         assert (theta + step >= -1e-12).all()
         assert gradient @ step <= 0
         uphill += np.allclose(step, np.maximum(-gradient / np.diag(hessian), -theta))
