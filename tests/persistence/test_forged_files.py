@@ -101,8 +101,8 @@ def test_depths_are_those_of_the_nodes(forest, change):
         check_parts(forest)
 
 
-def test_more_nodes_than_there_are_are_refused(forest):
-    with_nodes(forest.estimators_[0], node_count=lambda n: n + 100)
+def test_another_number_of_nodes_is_refused(forest):
+    with_nodes(forest.estimators_[0], node_count=lambda n: n - 2)
     with pytest.raises(ValueError, match="node_count must be"):
         check_parts(forest)
 
