@@ -26,7 +26,7 @@ from vennforest.linear import MAX_DISTANCE, LinearClassifier
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 
 
-def model_scores(
+def add_model_scores(
     graph: OnnxGraph,
     estimator: Any,
     inputs: Sequence[Any],
@@ -68,7 +68,7 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
         return _linear_scores(graph, model, rows)
     if isinstance(model, LinearClassifierMixin):
         decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
-        return _probabilities(graph, model, decision)
+        return _linear_probabilities(graph, model, decision)
     if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
         return _vector_machine_scores(graph, model, rows)
     if isinstance(model, VotingClassifier) and model.voting == "soft":
@@ -76,7 +76,9 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
             np.ones(len(model.estimators_)) if model.weights is None else model._weights_not_none
         )
         shares = (np.array(weights) / np.sum(weights)).tolist()
-        parts = [model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_]
+        parts = [
+            add_model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_
+        ]
         return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
     if isinstance(model, FORESTS):
         return forest_scores(graph, model, rows, votes)
@@ -101,7 +103,7 @@ def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
     return with_first(graph, graph.value(logistic(Written(logits))))
 
 
-def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
+def _linear_probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
     """Add the probabilities (n, k) of decision values, or these where the model has no others."""
     if not hasattr(model, "predict_proba"):
         return _of_two(graph, decision) if len(model.classes_) == 2 else decision

@@ -293,10 +293,10 @@ def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.infer_text()
     if kind == "boolean":
         return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(column.array)), "true")
-    return as_numbers(column, cells) if kind == "number" else cells
+    return numbers_of_text(column, cells) if kind == "number" else cells
 
 
-def as_numbers(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+def numbers_of_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column of text that is numbers to integers or floats; keep more digits as text."""
     trimmed = pc.utf8_trim_whitespace(column.array)
     with suppress(pa.ArrowInvalid):  # integers keep all their digits
