@@ -57,6 +57,7 @@ def _parts_of(value: Any, visited: dict[int, Any]) -> Iterator[Any]:
 def _check_forest(forest: Any) -> None:
     """Refuse parameters that no forest has, and trees of other classes or features."""
     forest._validate_params()
+    require(isinstance(forest.estimator, BaseDecisionTree), "estimator must be a tree")
     check_labels(forest.classes_)
     k, trees = len(forest.classes_), forest.estimators_
     require(forest.n_outputs_ == 1 and forest.n_classes_ == k, f"n_classes_ must be {k}")
