@@ -117,7 +117,8 @@ def run_graph(graph: Any, feed: dict[str, NDArray[Any]]) -> Answers:
         return answers_of(answer, len(next(iter(feed.values()))))
     except Exception as error:
         raise InputError(
-            f"model must be one that onnxruntime runs: {type(error).__name__}, {one_line(error)}"
+            f"model must be one that onnxruntime runs, got {type(error).__name__}, "
+            f"{one_line(error)}: keep it in Python with vennforest.save"
         ) from error
 
 
