@@ -113,9 +113,9 @@ def _linear_probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
     p = softmax_of(model.decision_function(rows), axis=1)
     if np.allclose(p, model.predict_proba(rows)):
         return graph.node("Softmax", decision, axis=1)
-    each = Written(graph.value(logistic(Written(decision))))
-    total = each.sum()  # where all underflow scikit-learn answers with equal shares
-    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), each / total))
+    shares = Written(graph.value(logistic(Written(decision))))
+    total = shares.sum()  # where all underflow scikit-learn answers with equal shares
+    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), shares / total))
 
 
 def _of_two(graph: OnnxGraph, decision: str) -> str:
@@ -214,7 +214,7 @@ def _converted(
         operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
 
     types_within = map(type, nested_estimators(estimator))
-    written = set(filter(_is_written, (SimpleImputer, *CLASSIFIERS, *types_within)))
+    written_types = set(filter(_is_written, (SimpleImputer, *CLASSIFIERS, *types_within)))
     types = []
     for column in inputs:
         tensor = column.type.tensor_type
@@ -227,10 +227,10 @@ def _converted(
         model = convert_sklearn(
             estimator,
             initial_types=types,
-            options=None if type(estimator) in written else options,
+            options=None if type(estimator) in written_types else options,
             target_opset={"": OPSET, "ai.onnx.ml": 3},
-            custom_conversion_functions=dict.fromkeys(written, add_part),
-            custom_shape_calculators=dict.fromkeys(written, set_types),
+            custom_conversion_functions=dict.fromkeys(written_types, add_part),
+            custom_shape_calculators=dict.fromkeys(written_types, set_types),
         )
     except Exception as error:
         names = dict.fromkeys(type(part).__name__ for part in nested_estimators(estimator))

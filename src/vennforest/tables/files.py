@@ -241,10 +241,10 @@ def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
         name = find_name(sheets, form.sheet or next(iter(sheets), ""), "sheet", f" in {path}")
         rows = _filled_rows(sheets[name], f"the sheet {name!r} of {path}")
         book.close()
-    if form.sheet is None and (others := [sheet for sheet in sheets if sheet != name]):
+    if form.sheet is None and (other_sheets := [sheet for sheet in sheets if sheet != name]):
         warn(
-            f"{path.name} has several sheets, of which {name!r} is read and not {listed(others, 8)}"
-            ": --sheet names another"
+            f"{path.name} has several sheets, of which {name!r} is read and not "
+            f"{listed(other_sheets, 8)}: --sheet names another"
         )
     first, last, width = min(rows), max(rows), max(map(len, rows.values()))
     cells = np.full((last - first + 1, width), None, object)
