@@ -213,8 +213,9 @@ def _converted(
         operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
         operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
 
+    classifiers = (cls for _, cls in all_estimators("classifier"))  # it imports all of scikit-learn
     types_within = map(type, nested_estimators(estimator))
-    written_types = set(filter(_is_written, (SimpleImputer, *CLASSIFIERS, *types_within)))
+    written_types = set(filter(_is_written, (SimpleImputer, *classifiers, *types_within)))
     types = []
     for column in inputs:
         tensor = column.type.tensor_type
@@ -252,10 +253,6 @@ def _converted(
 
     output = model.graph.output[int(is_classifier)].name
     return graph.double(graph.add(model, names, write_part)[output])
-
-
-CLASSIFIERS = [cls for _, cls in all_estimators("classifier")]
-"""The classifiers of scikit-learn."""
 
 
 def _is_written(cls: type) -> bool:
