@@ -118,7 +118,7 @@ def test_a_blend_of_the_three_models_is_saved_exported_and_explained(k, tmp_path
     assert_array_equal(alone, p)
     save(model, tmp_path / "m.skops")
     assert_array_equal(load(tmp_path / "m.skops").predict_proba(new), p)
-    exported = run(to_onnx(model), new)
+    exported = run(to_onnx(model, new), new)
     assert_allclose(exported, p[:, 1] if k == 2 else p, atol=1e-9)
     explanation = explain(model, new)
     z = explanation.base_values + explanation.values.sum(axis=1)

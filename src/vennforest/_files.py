@@ -84,10 +84,10 @@ def location(path: str | os.PathLike[str]) -> Path | Address:
     match = None if isinstance(path, Path) else ADDRESS.fullmatch(os.fspath(path))
     if match is None or Path(path).exists():
         return Path(path)
-    protocol, rest = match[1].lower(), match[2]
-    if protocol == "memory" or "::" in rest:
+    protocol, remote_path = match[1].lower(), match[2]
+    if protocol == "memory" or "::" in remote_path:
         raise InputError(f"{shown_path(path)} is no address of a file that stays: name another")
-    address = Address(f"{protocol}://{rest}")
+    address = Address(f"{protocol}://{remote_path}")
     try:
         import fsspec
         from fsspec.implementations.local import LocalFileSystem
@@ -185,14 +185,14 @@ def _key(path: Path | Address) -> tuple[str, str]:
     """Return a text that is the same for all spellings of an address, and where it is unique."""
     if isinstance(path, Path):
         return "", os.path.realpath(path)
-    protocol, _, rest = path.partition("://")
+    protocol, _, remote_path = path.partition("://")
     try:
         import fsspec
 
         system = fsspec.get_filesystem_class(protocol)
         return system.__name__, os.path.normpath(system._strip_protocol(path))
     except (ImportError, ValueError):
-        return protocol, os.path.normpath(rest)
+        return protocol, os.path.normpath(remote_path)
 
 
 def _is_part(output: Path | Address, table: Path | Address) -> bool:
@@ -320,22 +320,22 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     What is written to ``-`` is copied to standard output.
     """
-    place = location(path)
-    if is_standard(place) or isinstance(place, Address):
+    output = location(path)
+    if is_standard(output) or isinstance(output, Address):
         with TemporaryDirectory() as folder:
             part = Path(folder, "part")
-            if isinstance(place, Address):
-                with _address_errors(place, "written", OutputError):
-                    system, address, part = _at(place, folder)
+            if isinstance(output, Address):
+                with _address_errors(output, "written", OutputError):
+                    system, address, part = _at(output, folder)
             yield part
-            if not isinstance(place, Address):
+            if not isinstance(output, Address):
                 with part.open("rb") as content:
                     shutil.copyfileobj(content, sys.stdout.buffer)
             else:
-                with _address_errors(place, "written", OutputError):
+                with _address_errors(output, "written", OutputError):
                     system.put(str(part), address)
         return
-    target = Path(os.path.realpath(place))  # a link is followed, and stays
+    target = Path(os.path.realpath(output))  # a link is followed, and stays
     part = _temporary(target)
     try:
         try:
@@ -351,7 +351,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"{place} cannot be written: {one_line(error)}") from error
+        raise OutputError(f"{output} cannot be written: {one_line(error)}") from error
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

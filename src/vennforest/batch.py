@@ -28,7 +28,7 @@ from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict_confidence, predict_rows
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
-from vennforest.scores import On, is_impossible, read_scores
+from vennforest.scores import is_impossible, read_scores
 from vennforest.sources.estimators import as_read, first_model
 from vennforest.sources.training_columns import (
     ColumnDifference,
@@ -47,7 +47,7 @@ else:
 
 __all__ = ["BatchPredictor"]
 
-Answers = tuple[Prediction, ConfidenceIntervals | Multiprobability | None]
+RowPredictions = tuple[Prediction, ConfidenceIntervals | Multiprobability | None]
 """Bounds and probabilities, and confidence intervals if the model has them."""
 
 ROWS_AT_ONCE = 1 << 16
@@ -197,11 +197,21 @@ class BatchPredictor:
                 features = {name: part.column(name) for name in self.columns}
                 if decimal is not None:
                     features |= self._numbers(features, where, n_rows + start, decimal)
-                types = zip(self.carried, self.schema.types, strict=False)
-                carried = [_carried(part.column(name), name, kind) for name, kind in types]
-                arrays = [*carried, *self._output(features, where, n_rows + start)]
+                arrays = [self._carried(part, name) for name in self.carried]
+                arrays += self._output(features, where, n_rows + start)
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             n_rows += batch.num_rows
+
+    def _carried(self, rows: pa.RecordBatch, name: str) -> pa.Array:
+        """Return the cells of a carried column, which are not read, in the type of the schema."""
+        cells, kind = rows.column(name), self.schema.field(name).type
+        try:
+            return cells if cells.type == kind else cells.cast(kind)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"column {name!r} must be of the type {kind} in every batch, got {cells.type}: "
+                f"{one_line(error)}"
+            ) from error
 
     def _numbers(
         self, cells: dict[str, pa.Array], where: str, first_row: int, decimal: str
@@ -230,9 +240,19 @@ class BatchPredictor:
         """Return input of the model as columns that are compared with those of training."""
         if self._scores is None:
             return columns_of_frame(as_read(rows, self.model._state.folds[0].model))
-        return score_columns(self._scores, rows, self.model.on_)
+        columns, on = self._scores, self.model.on_
+        is_present = ~np.isnan(rows).any(axis=1)
+        if not is_present.any():
+            return [(columns.names[-1], np.full(len(rows), np.nan))]
+        scores = columns.scores_in(rows[is_present], on)
+        if len(columns.classes) == 2:  # one column, as calibrators read them
+            scores = read_scores(scores, 2, on).values
+        scores = scores.reshape(len(scores), -1)
+        cells = np.full((len(rows), scores.shape[1]), np.nan)
+        cells[is_present] = scores
+        return list(zip(columns.names[-scores.shape[1] :], cells.T, strict=True))
 
-    def _predict(self, rows: Any, where: str, first_row: int) -> Answers:
+    def _predict(self, rows: Any, where: str, first_row: int) -> RowPredictions:
         level = self.level if "confidence" in self.kinds else None
         try:
             if self._scores is not None:
@@ -272,33 +292,6 @@ class BatchPredictor:
         return table
 
 
-def score_columns(
-    columns: ClassColumns, values: FloatArray, on: On
-) -> list[tuple[str, FloatArray]]:
-    """Return columns of scores (n, c) by name, of two classes one as calibrators read them."""
-    is_present = ~np.isnan(values).any(axis=1)
-    if not is_present.any():
-        return [(columns.names[-1], np.full(len(values), np.nan))]
-    scores = columns.scores_in(values[is_present], on)
-    if len(columns.classes) == 2:
-        scores = read_scores(scores, 2, on).values
-    scores = scores.reshape(len(scores), -1)
-    cells = np.full((len(values), scores.shape[1]), np.nan)
-    cells[is_present] = scores
-    return list(zip(columns.names[-scores.shape[1] :], cells.T, strict=True))
-
-
-def _carried(cells: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
-    """Return the cells of a carried column, which are not read, in the type of the schema."""
-    try:
-        return cells if cells.type == kind else cells.cast(kind)
-    except pa.ArrowException as error:
-        raise InputError(
-            f"column {name!r} must be of the type {kind} in every batch, got {cells.type}: "
-            f"{one_line(error)}"
-        ) from error
-
-
 def output_schema(
     carried: Sequence[tuple[str, pa.DataType]],
     classes: NDArray[Any],
@@ -322,7 +315,7 @@ def output_schema(
 
 
 def output_columns(
-    classes: NDArray[Any], kinds: Sequence[str], prediction: Answers, of_label: bool = False
+    classes: NDArray[Any], kinds: Sequence[str], prediction: RowPredictions, of_label: bool = False
 ) -> list[pa.Array]:
     """Return predictions as columns of `output_schema`, from ``label`` on."""
     (bounds, p), intervals = prediction
@@ -337,7 +330,7 @@ def output_columns(
     return [_arrow_labels(classes).take(pa.array(best)), *map(pa.array, columns)]
 
 
-def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> Answers:
+def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> RowPredictions:
     """Return bounds and probabilities of scores, and confidence intervals if level is given."""
     intervals = None if level is None else calibrator.predict_confidence(scores, level)
     if not has_bounds(calibrator):

@@ -58,9 +58,7 @@ def test_other_files_are_refused(checks, tmp_path, capsys):
     table = refused(capsys, "compare", tmp_path / "2025.csv", path)
     assert "2025.csv must be the output of check or report with --json" in table
     (tmp_path / "list.json").write_text("[1]", "utf-8")
-    assert "list.json must be the output" in refused(
-        capsys, "compare", path, tmp_path / "list.json"
-    )
+    assert "new must be the output" in refused(capsys, "compare", path, tmp_path / "list.json")
     assert "--fail-on" in refused(capsys, "compare", path, path, "--fail-on", "better")
     other = json.loads(path.read_text("utf-8"))
     other["comparable"]["positive"] = "no"

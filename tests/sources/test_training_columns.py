@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from support.tables import read_table
 from vennforest import CalibratedClassifier
 from vennforest._messages import CalibrationWarning
 from vennforest.sources.training_columns import (
@@ -20,7 +21,6 @@ from vennforest.sources.training_columns import (
     differences_of,
 )
 from vennforest.tables import TableColumns, table_pipeline
-from vennforest.tables.files import read_table
 
 
 def table(rng, n=1500):

@@ -18,10 +18,10 @@ from pyarrow import parquet
 from sklearn.base import clone
 
 from support.arrow import TEXT_TYPES
+from support.tables import read_table
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns, TableEncoder
 from vennforest.tables.cells import MISSING_MARKERS, CellColumn, number, text_as_floats
-from vennforest.tables.files import read_table
 
 NOON = pd.Timestamp("2020-01-01 12:00")
 

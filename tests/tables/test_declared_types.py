@@ -5,10 +5,10 @@ import json
 import pandas as pd
 import pytest
 
+from support.tables import read_table
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns
 from vennforest.tables.cells import CellColumn
-from vennforest.tables.files import read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 

@@ -9,9 +9,10 @@ import pytest
 from pyarrow import feather, parquet
 
 from support.arrow import TEXT_TYPES
+from support.tables import read_table
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns
-from vennforest.tables.files import TableFile, find_name, read_table
+from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import split_target
 from vennforest.tables.text import TableFormat
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
+from support.tables import read_table
 from vennforest.tables import screening
-from vennforest.tables.files import read_table
 from vennforest.tables.target import split_target
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Literal, cast
 
-from vennforest._class_columns import ClassColumns, are_predictions
+from vennforest._class_columns import are_predictions
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import METHODS, Calibrator
@@ -35,19 +35,30 @@ INCREASING: dict[str, Literal[True, False, "auto"]] = {"yes": True, "no": False,
 def run_calibrate(options: Calibrate) -> None:
     """Fit a calibrator to scores of any system, write it as JSON, and print a summary."""
     start = time.perf_counter()
-    calibrator, result = _unfitted(options), None
+    _check_options(options)
+    calibrator: Calibrator = METHODS[options.method or "venn-abers"]().set_params(on=options.on)
+    result: Update | None = None
     table, on = TableFile(options.data, options.form), cast(On, options.on)
     drops = options.missing_scores == "drop"
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         rows = LabelledScores(
             table, options.scores, options.target, options.weight, progress, on, drops
         )
-        _check_class_of_score(options, rows.columns)
+        if rows.columns.of_first and options.increasing == "no":
+            raise InputError(
+                f"--increasing no must be left out for {rows.columns.names[0]!r}, the probability "
+                f"of {rows.classes[0]!r}: 1 minus it is the score"
+            )
         second = counts = rows.counts()
         if len(rows.classes) == 2:  # of two columns, as calibrators read them
             second = counts.moved_to(read_scores(counts.scores, 2, on).values)
+        if options.update is not None and len(rows.classes) > 2:
+            raise InputError(
+                f"--update is for two classes, got {len(rows.classes)}: leave it out, and give "
+                "--method vector"
+            )
         if options.update is not None:
-            _check_update(options, rows, second)
+            check_probabilities_in(second.scores, rows.columns.names[-1])
         if options.increasing is None and len(rows.classes) == 2:
             _check_direction(second, rows, is_update=options.update is not None)
         if options.update is None:
@@ -55,16 +66,16 @@ def run_calibrate(options: Calibrate) -> None:
         else:
             result = _update(options, rows)
             calibrator = result.calibrator
-    chosen = {}
+    update_record = {}
     if result is not None:
         tests = result.tests.reset_index(names="choice").to_dict("records")
         choice = {"choice": result.choice, "reason": result.reason, **result.gain.to_dict()}
-        chosen = {"update": for_json({**choice, "tests": tests})}
+        update_record = {"update": for_json({**choice, "tests": tests})}
     calibrator.record_ = {
         "target": options.target,
         "rows": rows.n_used,
         **record_of(options, options.data),
-        **chosen,
+        **update_record,
         **examples_to_keep(second, calibrator),
     }
     if means := numbers_of_labels(calibrator, options.mean, "--mean", "MEAN"):
@@ -73,7 +84,9 @@ def run_calibrate(options: Calibrate) -> None:
     write_text(options.output, to_json(calibrator, score=rows.columns.by_label))
     for note in _notes(rows, calibrator):
         say(f"Note: {note}")
-    _print_summary(options, rows, counts, result, chosen, seconds=time.perf_counter() - start)
+    _print_summary(
+        options, rows, counts, result, update_record, seconds=time.perf_counter() - start
+    )
 
 
 def _print_summary(
@@ -81,7 +94,7 @@ def _print_summary(
     rows: LabelledScores,
     counts: ScoreCounts,
     result: Update | None,
-    chosen: dict[str, Any],
+    update_record: dict[str, Any],
     seconds: float,
 ) -> None:
     """Print the numbers of rows, classes and scores, the update, and the file."""
@@ -94,7 +107,7 @@ def _print_summary(
             "distinct": len(counts),
             "error": counts.error,
         }
-        print_json({**summary, **chosen, "seconds": seconds, "calibrator": output})
+        print_json({**summary, **update_record, "seconds": seconds, "calibrator": output})
         return
     event = ""
     if len(rows.classes) == 2:
@@ -111,18 +124,23 @@ def _print_summary(
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _unfitted(options: Calibrate) -> Calibrator:
-    """Return the calibrator to fit; raise an error for options that are not as they must be."""
-    if options.increasing is not None:
-        check_option(options.increasing, INCREASING, "--increasing")
-    method = options.method or "venn-abers"
-    check_option(method, METHODS, "--method")
-    check_option(options.on, On, "--on")
-    check_option(options.missing_scores, ("refuse", "drop"), "--missing-scores")
-    calibrator: Calibrator = METHODS[method]().set_params(on=options.on)
-    if options.update is None and options.groups is not None:
-        raise InputError("--groups is for --update: a calibrator is fitted to single rows")
-    return calibrator
+def _check_options(options: Calibrate) -> None:
+    """Raise an error for options that are not as they must be, or do not go together."""
+    choices = {
+        "increasing": INCREASING, "method": METHODS, "on": On, "update": Choice,
+        "missing_scores": ("refuse", "drop"),
+    }  # fmt: skip
+    for name, allowed in choices.items():
+        if getattr(options, name) is not None:
+            check_option(getattr(options, name), allowed, f"--{name.replace('_', '-')}")
+    if options.update is None:
+        if options.groups is not None:
+            raise InputError("--groups is for --update: a calibrator is fitted to single rows")
+        return
+    if options.weight is not None or options.increasing is not None or options.on != "auto":
+        raise InputError("--update takes neither --weight nor --increasing nor --on")
+    if options.missing_scores == "drop":
+        raise InputError("--missing-scores drop must be used without --update")
 
 
 def _notes(rows: LabelledScores, calibrator: Calibrator) -> list[str]:
@@ -138,30 +156,6 @@ def _notes(rows: LabelledScores, calibrator: Calibrator) -> list[str]:
         label = str(rows.classes[1])
         notes.append(f"High scores mean that {label!r} is less likely: they are reversed.")
     return notes
-
-
-def _check_class_of_score(options: Calibrate, columns: ClassColumns) -> None:
-    """Raise an error for a score that is reversed twice, by its name and by ``--increasing``."""
-    if columns.of_first and options.increasing == "no":
-        raise InputError(
-            f"--increasing no must be left out for {columns.names[0]!r}, the probability of "
-            f"{columns.classes[0]!r}: 1 minus it is the score"
-        )
-
-
-def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts) -> None:
-    """Raise an error for options, classes or scores that cannot be used with ``--update``."""
-    check_option(options.update, Choice, "--update")
-    if options.weight is not None or options.increasing is not None or options.on != "auto":
-        raise InputError("--update takes neither --weight nor --increasing nor --on")
-    if options.missing_scores == "drop":
-        raise InputError("--missing-scores drop must be used without --update")
-    if len(rows.classes) > 2:
-        raise InputError(
-            f"--update is for two classes, got {len(rows.classes)}: leave it out, and give "
-            "--method matrix"
-        )
-    check_probabilities_in(counts.scores, rows.columns.names[-1])
 
 
 def _update(options: Calibrate, rows: LabelledScores) -> Update:

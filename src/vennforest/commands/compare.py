@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import typer
 
 from vennforest._files import read_json
-from vennforest._messages import InputError
 from vennforest._program import __version__
 from vennforest._validation import check_option
 from vennforest.commands.options import Compare
@@ -18,7 +16,7 @@ from vennforest.report.findings import for_json
 from vennforest.report.numbers import fixed
 from vennforest.validation import compare
 
-TITLES = {
+MEASURE_TITLES = {
     "log_loss": "Log loss",
     "brier": "Brier score",
     "brier_skill": "Brier skill",
@@ -36,11 +34,12 @@ def run_compare(options: Compare) -> None:
     for failure in options.fail_on or ():
         check_option(failure, ("worse",), "--fail-on")
     paths = {"old": Path(options.old), "new": Path(options.new)}
-    summaries = {name: _read(path, options.input_name(path)) for name, path in paths.items()}
+    form = "the output of check or report with --json"
+    summaries = {n: read_json(p, options.input_name(p), form) for n, p in paths.items()}
     frame, is_paired = compare(summaries["old"], summaries["new"], level=options.level)
     names = {v: frame.index[frame["verdict"] == v].tolist() for v in ("worse", "better")}
     parts = [
-        f"{verdict} in {', '.join(TITLES[name] for name in of_verdict)}"
+        f"{verdict} in {', '.join(MEASURE_TITLES[name] for name in of_verdict)}"
         for verdict, of_verdict in names.items()
         if of_verdict
     ]
@@ -54,21 +53,13 @@ def run_compare(options: Compare) -> None:
         summary = {"version": __version__, **sources, "paired": is_paired, "level": options.level}
         print_json(summary | {"measures": measures, **names, "sentence": sentence})
     else:
-        show(_as_text(frame, options.level))
+        show(_table_of_changes(frame, options.level))
     say(f"{PAIRED if is_paired else UNPAIRED} {sentence}")
     if options.fail_on and names["worse"]:
         raise typer.Exit(1)
 
 
-def _read(path: Path, name: str) -> dict[str, Any]:
-    """Return a summary; raise an error that names its file."""
-    summary = read_json(path, name, "the output of check or report with --json")
-    if not isinstance(summary, dict):
-        raise InputError(f"{name} must be the output of check or report with --json")
-    return summary
-
-
-def _as_text(frame: pd.DataFrame, level: float) -> str:
+def _table_of_changes(frame: pd.DataFrame, level: float) -> str:
     """Return the table of changes; a change of observed over expected is a ratio."""
     rows = []
     for name, row in frame.iterrows():
@@ -80,6 +71,6 @@ def _as_text(frame: pd.DataFrame, level: float) -> str:
         pvalue = "–" if row["pvalue"] != row["pvalue"] else f"{row['pvalue']:.2g}"
         ends = f"{low} to {high}" if low != "–" else "–"
         values = fixed(row["old"], 4), fixed(row["new"], 4)
-        rows.append([TITLES[str(name)], *values, change, ends, pvalue, row["verdict"]])
+        rows.append([MEASURE_TITLES[str(name)], *values, change, ends, pvalue, row["verdict"]])
     columns = ["", "old", "new", "change", f"{100 * level:.4g}% interval", "p", ""]
     return pd.DataFrame(rows, columns=columns).to_string(index=False)

@@ -30,7 +30,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.options import Check, Watch
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
-from vennforest.export.json_form import score_columns
+from vennforest.export.json_form import columns_in_document
 from vennforest.scores import read_scores
 from vennforest.sources.training_columns import (
     MIN_COMPARED_ROWS,
@@ -317,7 +317,7 @@ def read_document(
         calibrator, document = from_json(text), json.loads(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    return calibrator._by_class(), score_columns(document), document.get("about", {})
+    return calibrator._by_class(), columns_in_document(document), document.get("about", {})
 
 
 def read_calibrator(

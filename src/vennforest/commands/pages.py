@@ -81,11 +81,11 @@ def dividing_columns(
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     doubtful = notes_on_dates(frame[[name for name in of_values if name not in declared]])
     notes += [note for note in doubtful if note not in notes]
-    read = read_declared(frame[names], declared)
+    columns = read_declared(frame[names], declared)
     converted = [n for n in of_groups if n not in declared and infer_dtype(frame[n]) != "string"]
     if file is None or not converted:
-        return read
-    return read.assign(**file.read(converted, names=converted).where(frame.notna()))
+        return columns
+    return columns.assign(**file.read(converted, names=converted).where(frame.notna()))
 
 
 def values_in(columns: pd.DataFrame) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def write_page(
     """
     for note in evaluation.findings.notes:
         say(f"Note: {note}")
-    advised = {why: shlex.join(["vennforest", *words]) for why, words in commands}
+    advised = {purpose: shlex.join(["vennforest", *words]) for purpose, words in commands}
     command, inputs = typed_command(), inputs_of(options)
     evaluation.to_html(options.output, advised=advised, command=command, inputs=inputs)
     if options.figures is not None:
@@ -265,6 +265,6 @@ def write_page(
         summary |= {**evaluation.summary(), "advised": "\n".join(advised.values())}
         print_json({**summary, "report": output})
     say(evaluation.verdict.sentence)
-    for why, line in advised.items():
-        say(f"{why}\n  {line}")
+    for purpose, line in advised.items():
+        say(f"{purpose}\n  {line}")
     say(f"Wrote {output}" + (f" and the figures in {options.figures}" if options.figures else ""))

@@ -150,20 +150,20 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[tuple[str, li
     words += options.words(is_kept)
     if is_check:
         is_leak = evaluation.findings.origin.suspects[verdict.column] == "leak"
-        why = "without this column" if is_leak else "with rows of one value kept together"
+        purpose = "without this column" if is_leak else "with rows of one value kept together"
         words += ["--drop" if is_leak else "--groups", verdict.column]
-        return [(f"Compare again {why}:", words)]
+        return [(f"Compare again {purpose}:", words)]
     for column in (options.time, options.validation):  # no feature here either
         if column not in (None, "by-group", options.groups, *(options.drop or [])):
             words += ["--drop", str(column)]
     models = evaluation.sections.get("models")
     has_better_blend = models is not None and "blend_gain" in models.numbers
-    blends, why = [], "Train the recommended model on all rows:"
+    blends, purpose = [], "Train the recommended model on all rows:"
     if has_better_blend:
         blends = [("Train the blend, if its time is no matter:", [*words, "--estimator", "blend"])]
-        why = f"Or train the {evaluation.findings.origin.noun} alone, which is faster:"
+        purpose = f"Or train the {evaluation.findings.origin.noun} alone, which is faster:"
     if verdict.method == "none":
         return blends
     if verdict.method != "venn-abers":
         words += ["--method", verdict.method]
-    return [*blends, (why, [*words, *(["--calibrate-on", "cv"] if verdict.on_folds else [])])]
+    return [*blends, (purpose, [*words, *(["--calibrate-on", "cv"] if verdict.on_folds else [])])]

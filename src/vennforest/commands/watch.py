@@ -83,8 +83,8 @@ def _read_model(options: Watch) -> tuple[Any, dict[str, Any]]:
     if not is_calibrator_file(path):
         model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
         saved = persistence.read_header(path)
-        kept = ("target", "calibrator_json", "series")
-        return model, {name: saved[name] for name in kept if name in saved}
+        entries = ("target", "calibrator_json", "series")
+        return model, {name: saved[name] for name in entries if name in saved}
     if options.keep is None:
         return None, {}
     # The monitor's file contains the calibrator.
@@ -215,8 +215,8 @@ def _watch_rows(
     differences = column_differences(model, X)
     with noted(differences, notes):
         p = model.predict_proba(X)
-    known = getattr(model, "oob_probability_", None)
-    calibration = None if known is None else known[np.isfinite(known).all(axis=1)]
+    training_p = getattr(model, "oob_probability_", None)
+    calibration = None if training_p is None else training_p[np.isfinite(training_p).all(axis=1)]
     new = NewRows(
         X, columns, p, judged=(model, X, {}), calibration=calibration, differences=differences
     )

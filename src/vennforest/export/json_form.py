@@ -125,7 +125,7 @@ def from_json(text: str | bytes) -> Calibrator:
         raise InputError(f"the calibrator is damaged: {error}") from error
 
 
-def score_columns(document: dict[str, Any]) -> ClassColumns | None:
+def columns_in_document(document: dict[str, Any]) -> ClassColumns | None:
     """Return the columns of scores that a document notes, None if it notes none."""
     scores, classes = document["scores"], document["classes"]
     if "columns" not in scores:
@@ -140,7 +140,7 @@ def _calibrator_from(document: dict[str, Any]) -> Calibrator:
     require(type(document["version"]) is int, "version must be an integer")
     labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
     require(all(type(label) is label_type for label in labels), "classes must be of their kind")
-    score_columns(document)
+    columns_in_document(document)
     calibrator: Calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import date, time
-from decimal import Decimal
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -121,7 +117,13 @@ class TableFile:
         missing: Sequence[str] = (),
         names: Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Return all rows, or some columns, with the index 0, 1, …, see `read_table`."""
+        """Return all rows, or some columns, with the index 0, 1, ….
+
+        Columns of text become numbers or booleans if every cell is one, whatever the format of the
+        file, except those of ``as_text``: labels, and columns whose type is declared or known from
+        a model. ``missing`` are cells that stand for missing values, besides NA, NaN, null and
+        empty cells.
+        """
         as_text, names = set(as_text), self.names if names is None else names
         columns: dict[str, Any] = {}
         for name in names:
@@ -149,36 +151,6 @@ def _read_errors(path: Path | str, kind: str = "") -> Iterator[None]:
         raise InputError(f"{path} cannot be read{kind}: {one_line(error)}") from error
 
 
-class _ArrowFile:
-    """The file or stream format of Arrow, which is read from its beginning each time."""
-
-    def __init__(self, path: Path, is_stream: bool) -> None:
-        self._path, self._is_stream = str(path), is_stream
-        with self._open() as reader:
-            self.schema = reader.schema
-
-    def _open(self) -> Any:
-        open_ipc = pa.ipc.open_stream if self._is_stream else pa.ipc.open_file
-        return open_ipc(pa.memory_map(self._path))
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        with self._open() as reader:
-            if self._is_stream:
-                yield from reader
-            else:
-                yield from map(reader.get_batch, range(reader.num_record_batches))
-
-    def count_rows(self) -> int:
-        return sum(batch.num_rows for batch in self._batches())
-
-    def to_batches(
-        self, columns: Sequence[str], batch_size: int, **_: Any
-    ) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches():
-            for start in range(0, batch.num_rows, batch_size):
-                yield batch.select(columns).slice(start, batch_size)
-
-
 def _open(path: Path, form: TableFormat) -> Any:
     """Open a table as text or as an Arrow data set, depending on its first bytes."""
     if not path.exists():
@@ -191,7 +163,9 @@ def _open(path: Path, form: TableFormat) -> Any:
     if head.startswith(PARQUET) or path.is_dir():
         return _parquet(list(map(str, paths)), path)
     if head.startswith((ARROW, ARROW_STREAM)):
-        return _ArrowFile(path, is_stream=head.startswith(ARROW_STREAM))
+        open_ipc = pa.ipc.open_file if head.startswith(ARROW) else pa.ipc.open_stream
+        with open_ipc(pa.memory_map(str(path))) as reader:  # which maps what is not compressed
+            return dataset.dataset(reader.read_all())
     if head.startswith(ZIP):
         return dataset.dataset(_read_sheet(path, form))
     if not head:
@@ -267,10 +241,10 @@ def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
         name = find_name(sheets, form.sheet or next(iter(sheets), ""), "sheet", f" in {path}")
         rows = _filled_rows(sheets[name], f"the sheet {name!r} of {path}")
         book.close()
-    if form.sheet is None and (others := [sheet for sheet in sheets if sheet != name]):
+    if form.sheet is None and (other_sheets := [sheet for sheet in sheets if sheet != name]):
         warn(
-            f"{path.name} has several sheets, of which {name!r} is read and not {listed(others, 8)}"
-            ": --sheet names another"
+            f"{path.name} has several sheets, of which {name!r} is read and not "
+            f"{listed(other_sheets, 8)}: --sheet names another"
         )
     first, last, width = min(rows), max(rows), max(map(len, rows.values()))
     cells = np.full((last - first + 1, width), None, object)
@@ -319,10 +293,10 @@ def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.infer_text()
     if kind == "boolean":
         return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(column.array)), "true")
-    return as_numbers(column, cells) if kind == "number" else cells
+    return numbers_of_text(column, cells) if kind == "number" else cells
 
 
-def as_numbers(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+def numbers_of_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column of text that is numbers to integers or floats; keep more digits as text."""
     trimmed = pc.utf8_trim_whitespace(column.array)
     with suppress(pa.ArrowInvalid):  # integers keep all their digits
@@ -346,22 +320,6 @@ def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.
     if missing or is_text(cells.type):
         series = series.where(CellColumn(cells, name, missing).is_present)
     return series
-
-
-def read_table(
-    path: Path,
-    as_text: Iterable[str] = (),
-    missing: Sequence[str] = (),
-    form: TableFormat = DETECTED,
-) -> pd.DataFrame:
-    """Read a table with at least one row from a file (see `TableFile`), with the index 0, 1, ….
-
-    Columns of text become numbers or booleans if every cell is one, whatever the format of the
-    file, except those of ``as_text``: labels, and columns whose type is declared or known from a
-    model. ``missing`` lists cells that stand for missing values, besides NA, NaN, null and empty
-    cells.
-    """
-    return TableFile(path, form).read(as_text, missing)
 
 
 def find_name(names: Iterable[str], name: str, noun: str = "column", where: str = "") -> str:
@@ -412,57 +370,37 @@ def without_formula(value: str) -> str:
 
 
 def table_as_text(table: pa.Table, escape_formulas: bool = False) -> pa.Table:
-    """Return a table as CSV contains it: every digit, dates in ISO 8601, nested cells as JSON.
+    """Return a table as CSV contains it: every digit, dates in ISO 8601.
 
     With ``escape_formulas``, `without_formula` is applied to names and text.
     """
-    escape = without_formula if escape_formulas else str
-    columns = table.columns
-    for i, column in enumerate(columns):
-        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-            cells = pa.chunked_array([_chunk_as_text(part) for part in column.chunks], pa.string())
-            columns[i] = _cells_as_text(cells, escape) if escape_formulas else cells
-    return pa.Table.from_arrays(columns, names=[*map(escape, table.column_names)])
+    columns, names = table.columns, table.column_names
+    for i, name in enumerate(names):
+        if not (pa.types.is_integer(columns[i].type) or pa.types.is_floating(columns[i].type)):
+            columns[i] = _column_as_text(columns[i], name)
+            if escape_formulas:
+                texts = columns[i].to_pylist()
+                cells = [None if cell is None else without_formula(cell) for cell in texts]
+                columns[i] = pa.array(cells, pa.string())
+    return pa.Table.from_arrays(columns, [*map(without_formula if escape_formulas else str, names)])
 
 
-def _chunk_as_text(cells: pa.Array) -> pa.Array:
-    """Return carried cells as text; booleans as True and False, as class labels are named."""
+def _column_as_text(cells: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return a carried column as text; booleans as True and False, as class labels are named."""
     kind, types = cells.type, pa.types
     if types.is_dictionary(kind):
-        return _chunk_as_text(cells.dictionary_decode())
+        return _column_as_text(cells.cast(kind.value_type), name)
     if types.is_boolean(kind):
         return pc.if_else(cells, "True", "False")
-    if types.is_nested(kind):
-        return _cells_as_text(cells, lambda cell: json.dumps(_as_json(cell)))
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return _cells_as_text(cells, lambda cell: cell.decode(errors="backslashreplace"))
-    if types.is_duration(kind):
-        decimals = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
-        return _cells_as_text(
-            cells.cast(pa.int64()), lambda cell: f"{Decimal(cell).scaleb(-decimals):f}"
+    is_day = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind)
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    if not (is_text(kind) or is_day or is_number or types.is_null(kind)):
+        raise InputError(
+            f"column {name!r} must contain numbers, dates or text to be in CSV, got {kind}: "
+            "write Parquet, or name the columns to copy with --id"
         )
-    if kind == pa.month_day_nano_interval():
-        return _cells_as_text(cells, json.dumps)
-    cells = cells.cast(pa.string())
+    text = cells.cast(pa.string())
     if types.is_timestamp(kind):
-        cells = pc.replace_substring(cells, " ", "T")
-        cells = pc.replace_substring_regex(cells, r"([+-]\d\d)(\d\d)$", r"\1:\2")
-    return cells
-
-
-def _cells_as_text(cells: pa.Array | pa.ChunkedArray, to_text: Callable[[Any], str]) -> pa.Array:
-    """Return the text of each cell that is not missing."""
-    texts = (None if cell is None else to_text(cell) for cell in cells.to_pylist())
-    return pa.array(texts, pa.string())
-
-
-def _as_json(value: Any) -> Any:
-    """Return a nested cell as what JSON has; numbers that it lacks, and dates, become text."""
-    if isinstance(value, Mapping):
-        return {str(key): _as_json(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(part) for part in value]
-    if isinstance(value, date | time):  # a datetime is a date
-        return value.isoformat()
-    is_plain = value is None or isinstance(value, bool | int | str)
-    return value if is_plain or (isinstance(value, float) and isfinite(value)) else str(value)
+        text = pc.replace_substring(text, " ", "T")
+        text = pc.replace_substring_regex(text, r"([+-]\d\d)(\d\d)$", r"\1:\2")
+    return text

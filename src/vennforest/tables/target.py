@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._messages import listed, not_one_of
 from vennforest._validation import InputError
 from vennforest.tables.cells import CellColumn, is_text, number
-from vennforest.tables.files import as_numbers, find_name
+from vennforest.tables.files import find_name, numbers_of_text
 from vennforest.tables.screening import screen
 from vennforest.tables.types import DROP, check_types, read_declared
 
@@ -129,7 +129,7 @@ def typed_labels(column: CellColumn, target: str) -> NDArray[Any]:
     """
     cells = column.array.drop_null()
     if is_text(cells.type) and len(cells) and column.are_numbers():  # 01 and 1 are one class
-        column = CellColumn(as_numbers(column, cells), target)
+        column = CellColumn(numbers_of_text(column, cells), target)
         cells = column.array.drop_null()
     if column.infer()[0] == "date":
         raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")

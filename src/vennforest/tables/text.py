@@ -230,9 +230,9 @@ def mixes_thousands(cells: pa.ChunkedArray) -> bool:
     In a column of decimals with three digits each, as in 1,234 and 0,950, all have a comma.
     """
     has_comma = pc.match_substring(cells, ",")
-    with_comma, others = cells.filter(has_comma), cells.filter(pc.invert(has_comma))
+    with_comma, without_comma = cells.filter(has_comma), cells.filter(pc.invert(has_comma))
     is_separator = pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py()
-    is_mixed = pc.any(pc.match_substring_regex(others, r"\d")).as_py()
+    is_mixed = pc.any(pc.match_substring_regex(without_comma, r"\d")).as_py()
     return bool(len(with_comma) and is_separator and is_mixed)
 
 

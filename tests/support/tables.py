@@ -1,0 +1,9 @@
+"""Tables read as commands read them."""
+
+from vennforest.tables.files import TableFile
+from vennforest.tables.text import TableFormat
+
+
+def read_table(path, as_text=(), missing=(), form=None):
+    """Return the rows of a table in a file."""
+    return TableFile(path, form or TableFormat()).read(as_text, missing)
