@@ -83,7 +83,8 @@ def check(
     **question
         ``by``, ``costs``, ``tolerance``, ``thresholds`` and ``random_state`` as in ``evaluate``;
         ``site`` (n,), to measure and pool over sites; ``grades`` (n,) to test, with those of a
-        ``reference``, and by ``time`` (n,); ``segments``, a data frame of n rows to search for
+        ``reference``, beside the ``final_grades`` (n,) that people gave, and by ``time`` (n,);
+        ``segments``, a data frame of n rows to search for
         faults; ``promises``, a dict of targets for "sensitivity", "specificity" and "precision";
         ``updates``, whether to compare updates for another population even if calibration is not
         rejected.

@@ -56,6 +56,7 @@ from vennforest.report.sections import (
     compared_updates,
     described_predictors,
     grade_history,
+    overridden_grades,
     promised_thresholds,
     searched_segments,
     tested_grades,
@@ -119,7 +120,7 @@ class Origin:
 class Question:
     """What is asked of predictions: the arguments that `evaluate` and `check` share.
 
-    ``site``, ``grades``, ``time`` and the columns of ``by`` are (n,); ``segments`` and
+    ``site``, ``grades``, ``final_grades``, ``time`` and the columns of ``by`` are (n,); ``segments`` and
     ``predictors``, the columns of the model, are data frames of n rows.
     """
 
@@ -132,6 +133,7 @@ class Question:
     random_state: int = 0
     site: ArrayLike | None = None
     grades: ArrayLike | None = None
+    final_grades: ArrayLike | None = None
     reference: ArrayLike | None = None
     time: ArrayLike | None = None
     segments: pd.DataFrame | None = None
@@ -529,6 +531,9 @@ def _sections(
     if question.grades is not None:
         grade = pd.Series(question.grades).take(rows)
         sections["grades"] = tested_grades(predictions, best, grade, question.reference)
+        if question.final_grades is not None:
+            final = pd.Series(question.final_grades).take(rows)
+            sections["overrides"] = overridden_grades(predictions, best, grade, final)
         if question.time is not None:
             _, periods = parts_of_column(np.asarray(question.time, dtype=object)[rows], "time")
             sections["history"] = grade_history(predictions, best, grade, periods)
