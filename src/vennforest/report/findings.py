@@ -120,8 +120,8 @@ class Origin:
 class Question:
     """What is asked of predictions: the arguments that `evaluate` and `check` share.
 
-    ``site``, ``grades``, ``final_grades``, ``time`` and the columns of ``by`` are (n,); ``segments`` and
-    ``predictors``, the columns of the model, are data frames of n rows.
+    ``site``, ``grades``, ``final_grades``, ``time`` and the columns of ``by`` are (n,);
+    ``segments`` and ``predictors``, the columns of the model, are data frames of n rows.
     """
 
     name: str
