@@ -103,6 +103,20 @@ def test_final_grades_are_compared_with_those_of_the_model(command, table, tmp_p
     assert "must be given with --grades" in refused(capsys, *command, "--final-grades", "final")
 
 
+@pytest.mark.parametrize("is_recent", [True, False])
+def test_a_note_says_if_recent_rows_lack_labels_more_often(
+    command, table, tmp_path, capsys, is_recent
+):
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(600), "D")
+    missing = np.arange(600) > 560 if is_recent else np.arange(600) % 15 == 0
+    table.assign(day=day, default=table["default"].where(~missing)).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    assert run(*command, "--grades", "grade", "--time", "day") == 0
+    note = "Labels are missing more often among recent rows, 32.5% of the last fifth of 'day'"
+    assert (f"{note} against 0.0% before" in capsys.readouterr().err) == is_recent
+
+
 def test_segments_are_searched(command, table, tmp_path, capsys):
     assert run(*command, "--segments", "auto", "--groups", "customer", "--grades", "grade") == 2
     assert "--grades must be used without --groups" in capsys.readouterr().err

@@ -49,7 +49,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
-from vennforest.report.splits import read_times
+from vennforest.report.splits import note_on_recent_labels, read_times
 from vennforest.report.words import MAX_LISTED
 from vennforest.report.words import say as sentences_on
 from vennforest.sources.training_columns import ColumnDifference
@@ -87,6 +87,9 @@ def run_check(options: Check) -> None:
     by = [*by, *filter(None, (options.weight, options.time, options.until))]
     segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
     divided = dividing_columns(file, frame, groups, [*by, *segmented], types, table.notes)
+    if options.time is not None:
+        has_label = frame.index.isin(table.X.index)
+        table.notes.extend(note_on_recent_labels(divided[options.time], options.time, has_label))
     divided = divided.loc[table.X.index]
     if options.data is None:
         outcome = _check_columns(options, table, divided)
