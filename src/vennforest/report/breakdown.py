@@ -186,14 +186,16 @@ def _tested_part(
     return measures | {"pvalue": judged.tests(rows).pvalue}
 
 
-def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:
+def parts_of_column(
+    values: NDArray[Any], name: str, max_periods: int = MAX_PERIODS
+) -> tuple[str, Parts]:
     """Return the parts of a column, and the kind of period if it contains dates."""
     times = dates_in(values, name)
     if times is None:
         return "", parts_by_value(values)
     missing = np.isnat(times)
     present = np.flatnonzero(~missing)
-    period, named_rows = periods(times[present])
+    period, named_rows = periods(times[present], max_periods)
     parts = [(part, present[rows]) for part, rows in named_rows]
     return period, [*parts, *_missing_part(missing)]
 
@@ -202,8 +204,8 @@ def _missing_part(missing: NDArray[np.bool_]) -> Parts:
     return [("missing", np.flatnonzero(missing))] if missing.any() else []
 
 
-def periods(times: NDArray[Any]) -> tuple[str, Parts]:
-    """Divide dates (n,) into the shortest periods with enough rows.
+def periods(times: NDArray[Any], max_periods: int = MAX_PERIODS) -> tuple[str, Parts]:
+    """Divide dates (n,) into at most ``max_periods`` periods, the shortest with enough rows.
 
     The first and last period may have fewer. Returns the kind ("week", "month", "quarter" or
     "year") and the rows of each period.
@@ -212,7 +214,7 @@ def periods(times: NDArray[Any]) -> tuple[str, Parts]:
         codes, values = pd.factorize(pd.DatetimeIndex(times).to_period(letter), sort=True)
         sizes = np.bincount(codes)
         inner = sizes[1:-1] if len(sizes) > 2 else sizes
-        if 1 < len(values) <= MAX_PERIODS and inner.min() >= MIN_ROWS_OF_PERIOD:
+        if 1 < len(values) <= max_periods and inner.min() >= MIN_ROWS_OF_PERIOD:
             break
     names = [str(value.start_time.date()) if kind == "week" else str(value) for value in values]
     return kind, [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]

@@ -161,8 +161,8 @@ def _weighted(
         notes.append(f"{n_left_out:,} rows {why} and are left out.")
     if follow_up is not None:
         notes.append(
-            f"Events count within {follow_up[1]:g} of the time of entry. Rows that were followed "
-            "so long weigh more, by the inverse probability of being followed (Kaplan–Meier): this "
+            f"Events count that came within {follow_up[1]:g} of entry. Rows that were followed so "
+            "long weigh more, by the inverse probability of being followed (Kaplan–Meier): this "
             "is right if rows are lost whatever their risk."
         )
     return replace(predictions.take(rows), codes=judged.codes, weight=judged.weight)

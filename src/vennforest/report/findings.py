@@ -21,6 +21,7 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference
 from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
+from vennforest.metrics.variance import effective_rows
 from vennforest.report.breakdown import (
     level_edges,
     levels,
@@ -74,6 +75,9 @@ POWER = (1.96 + 0.84) / 1.96
 
 MIN_COLLECTED = 50
 """Fewest rows that are advised: intervals of fewer are too rough to say how many it takes."""
+
+MAX_GRADE_PERIODS = 12
+"""Maximum number of periods of a table of grades."""
 
 WEAK_RANKING = 0.1
 """Smallest excess of the AUC over 0.5 that a table should be able to detect."""
@@ -424,6 +428,10 @@ def find(
         method, rule = choose(measures, predictions, tolerance)
     best, shares = predictions.estimates[method], predictions.baseline()
     baseline = measure(predictions, shares, seed)
+    if predictions.weight is not None:
+        n_effective = effective_rows(predictions.weight)
+        weighted = f"intervals are those of {n_effective:,.0f} effective rows (Kish)."
+        notes = [*notes, f"Measures are weighted, and {weighted}"]
     event = predictions.event(best)
     judged = predictions.judged(best)
     area = judged.auc()
@@ -513,7 +521,7 @@ def _sections(
 ) -> dict[str, Section]:
     """Return what the further questions found."""
     if predictions.weight is not None:
-        for name in ("promises", "site", "grades", "segments"):
+        for name in ("promises", "grades", "segments"):
             if getattr(question, name) is not None and len(getattr(question, name)):
                 raise InputError(f"{name} {UNWEIGHTED}")
     best, rows = predictions.estimates[method], predictions.rows
@@ -535,7 +543,9 @@ def _sections(
             final = pd.Series(question.final_grades).take(rows)
             sections["overrides"] = overridden_grades(predictions, best, grade, final)
         if question.time is not None:
-            _, periods = parts_of_column(np.asarray(question.time, dtype=object)[rows], "time")
+            _, periods = parts_of_column(
+                np.asarray(question.time, dtype=object)[rows], "time", MAX_GRADE_PERIODS
+            )
             sections["history"] = grade_history(predictions, best, grade, periods)
     if question.segments is not None:
         X = question.segments.take(rows)
