@@ -18,7 +18,7 @@ from vennforest.report.findings import for_json
 from vennforest.report.numbers import fixed
 from vennforest.validation import compare
 
-TITLES = {
+MEASURE_TITLES = {
     "log_loss": "Log loss",
     "brier": "Brier score",
     "brier_skill": "Brier skill",
@@ -40,7 +40,7 @@ def run_compare(options: Compare) -> None:
     frame, is_paired = compare(summaries["old"], summaries["new"], level=options.level)
     names = {v: frame.index[frame["verdict"] == v].tolist() for v in ("worse", "better")}
     parts = [
-        f"{verdict} in {', '.join(TITLES[name] for name in of_verdict)}"
+        f"{verdict} in {', '.join(MEASURE_TITLES[name] for name in of_verdict)}"
         for verdict, of_verdict in names.items()
         if of_verdict
     ]
@@ -80,6 +80,6 @@ def _as_text(frame: pd.DataFrame, level: float) -> str:
         pvalue = "–" if row["pvalue"] != row["pvalue"] else f"{row['pvalue']:.2g}"
         ends = f"{low} to {high}" if low != "–" else "–"
         values = fixed(row["old"], 4), fixed(row["new"], 4)
-        rows.append([TITLES[str(name)], *values, change, ends, pvalue, row["verdict"]])
+        rows.append([MEASURE_TITLES[str(name)], *values, change, ends, pvalue, row["verdict"]])
     columns = ["", "old", "new", "change", f"{100 * level:.4g}% interval", "p", ""]
     return pd.DataFrame(rows, columns=columns).to_string(index=False)

@@ -47,7 +47,7 @@ MAX_PERIODS = 40
 PERIODS = {"W": "week", "M": "month", "Q": "quarter", "Y": "year"}
 """Calendar periods by pandas' letters, the shortest first."""
 
-Parts = list[tuple[str, IntArray]]
+NamedRows = list[tuple[str, IntArray]]
 """Names of parts, with their rows."""
 
 
@@ -188,7 +188,7 @@ def _tested_part(
 
 def parts_of_column(
     values: NDArray[Any], name: str, max_periods: int = MAX_PERIODS
-) -> tuple[str, Parts]:
+) -> tuple[str, NamedRows]:
     """Return the parts of a column, and the kind of period if it contains dates."""
     times = dates_in(values, name)
     if times is None:
@@ -200,11 +200,11 @@ def parts_of_column(
     return period, [*parts, *_missing_part(missing)]
 
 
-def _missing_part(missing: NDArray[np.bool_]) -> Parts:
+def _missing_part(missing: NDArray[np.bool_]) -> NamedRows:
     return [("missing", np.flatnonzero(missing))] if missing.any() else []
 
 
-def periods(times: NDArray[Any], max_periods: int = MAX_PERIODS) -> tuple[str, Parts]:
+def periods(times: NDArray[Any], max_periods: int = MAX_PERIODS) -> tuple[str, NamedRows]:
     """Divide dates (n,) into at most ``max_periods`` periods, the shortest with enough rows.
 
     The first and last period may have fewer. Returns the kind ("week", "month", "quarter" or
@@ -220,7 +220,7 @@ def periods(times: NDArray[Any], max_periods: int = MAX_PERIODS) -> tuple[str, P
     return kind, [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]
 
 
-def parts_by_value(values: NDArray[Any]) -> Parts:
+def parts_by_value(values: NDArray[Any]) -> NamedRows:
     """Return the rows of each value, or of quarters of numbers; the missing ones come last.
 
     If there are many values, only the most frequent are parts. Text with leading zeros is no

@@ -18,7 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
-from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
+from vennforest.monitoring.stream import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.findings import Origin, Question

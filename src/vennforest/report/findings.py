@@ -304,6 +304,17 @@ class Findings:
         gap = self.levels["n"] * (self.levels["expected"] - self.levels["observed"]).abs()
         return self.levels.iloc[int(gap.to_numpy().argmax())]
 
+    @property
+    def gain_ends(self) -> tuple[float, float]:
+        """Ends of the interval of the relative gain over the base rate, those of the skill.
+
+        Where the skill has none, they are those of the difference over the loss of the base rate.
+        """
+        if np.isfinite(self.skill.low):
+            return self.skill.low, self.skill.high
+        gain, loss = self.gain, self.baseline.loss(self.gain.loss)
+        return (gain.mean - gain.margin) / loss, (gain.mean + gain.margin) / loss
+
     def suspect(self, reason: str) -> str:
         """Return the first column that is suspected for a reason, "" if there is none."""
         suspects = self.origin.suspects.items()

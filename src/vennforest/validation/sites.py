@@ -137,10 +137,9 @@ def internal_external(
     return table
 
 
-Ends = tuple[float, float]
-
-
-def pool(values: FloatArray, errors: FloatArray, level: float) -> tuple[float, Ends, Ends]:
+def pool(
+    values: FloatArray, errors: FloatArray, level: float
+) -> tuple[float, tuple[float, float], tuple[float, float]]:
     """Return the mean of k estimates with standard errors by random effects, (k,).
 
     Then the ends of its interval, and of the prediction interval of another estimate; NaN for fewer
