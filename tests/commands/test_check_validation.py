@@ -99,7 +99,7 @@ def test_final_grades_are_compared_with_those_of_the_model(command, table, tmp_p
     assert ">Final 4</th>" in page and ">Prudent bound</th>" in page
     assert "by the final grade Gini is" in page
     bound = grades(table["default"], table["pd"], table["grade"]).loc["1", "prudent"]
-    assert f", {bound:.1%}" in paper
+    assert f", bound {bound:.1%}; 2: " in paper and "by the final grade" not in paper
     assert "must be given with --grades" in refused(capsys, *command, "--final-grades", "final")
 
 
