@@ -202,7 +202,7 @@ def note_on_recent_labels(column: Any, name: str, has_label: NDArray[np.bool_]) 
     has_time = np.isfinite(time)
     is_recent = equal_parts(time[has_time], N_PARTS_OF_TIME) == N_PARTS_OF_TIME - 1
     is_missing = ~has_label[has_time]
-    counts = pd.crosstab(is_recent, is_missing)
+    counts = pd.crosstab(is_recent, is_missing).to_numpy()
     if counts.shape != (2, 2) or fisher_exact(counts, "greater").pvalue >= LABELS_LEVEL:
         return []
     recent, earlier = (percent(is_missing[of].mean()) for of in (is_recent, ~is_recent))
