@@ -44,15 +44,15 @@ papers: $(VENV)/.experiments  ## install the experiments, list their data sets, 
 check: lint test  ## run lint and test: both must pass before a change lands
 
 # Workers that share the cores would wait for each other's threads and processes.
-test: export OMP_NUM_THREADS = 1
-test: export OPENBLAS_NUM_THREADS = 1
-test: export LOKY_MAX_CPU_COUNT = 1
+test test-slow: export OMP_NUM_THREADS = 1
+test test-slow: export OPENBLAS_NUM_THREADS = 1
+test test-slow: export LOKY_MAX_CPU_COUNT = 1
 test: $(VENV)/.dev  ## run the tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 test-slow: $(VENV)/.dev  ## run the tests that take minutes
 	@echo "Data sets are read from $${VENNFOREST_DATA:-no folder: set VENNFOREST_DATA, or tests of them are skipped}"
-	$(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
 
 lint: $(VENV)/.dev  ## check style (ruff), types (mypy) and the direction of imports
 	$(BIN)/ruff check .

@@ -222,14 +222,15 @@ def test_of_the_splitters_module_splitters_alone_are_read(name):
         assert is_trusted(f"sklearn.model_selection._split.{splitter}")
 
 
-def test_loading_imports_neither_torch_nor_dask(path):
+def test_commands_and_loading_import_neither_torch_nor_dask(path):
     code = (
         "import sys, types\n"
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
         "        assert name not in ('torch', 'dask'), name\n"
         "sys.meta_path.insert(0, Finder())\n"
-        "import vennforest; vennforest.load(sys.argv[1])\n"
+        "import vennforest.commands.predict, vennforest.commands.watch\n"
+        "vennforest.load(sys.argv[1])\n"
         "assert sys.modules.get('torch', 0) == 0 and sys.modules.get('dask', 0) == 0"
     )
     subprocess.run([sys.executable, "-c", code, path], check=True)

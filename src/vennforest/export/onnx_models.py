@@ -260,8 +260,9 @@ def _converted(
         operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
         operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
 
+    classifiers = (cls for _, cls in all_estimators("classifier"))  # it imports all of scikit-learn
     types_within = map(type, nested_estimators(estimator))
-    written = set(filter(_is_written, (*TRANSFORMERS, *CLASSIFIERS, *types_within)))
+    written = set(filter(_is_written, (*TRANSFORMERS, *classifiers, *types_within)))
     types = []
     for column in inputs:
         tensor = column.type.tensor_type
@@ -300,10 +301,6 @@ def _converted(
 
     output = model.graph.output[int(is_classifier)].name
     return graph.double(graph.add(model, names, write_part)[output])
-
-
-CLASSIFIERS = [cls for _, cls in all_estimators("classifier")]
-"""The classifiers of scikit-learn."""
 
 
 def _is_written(cls: type) -> bool:
