@@ -63,6 +63,60 @@ def test_grades_are_tested_and_compared_with_earlier_ones(
     assert all(f'<section id="{anchor}">' in page for anchor in sections)
 
 
+def test_final_grades_are_compared_with_those_of_the_model(command, table, tmp_path, capsys):
+    final = table["grade"].where(table.index % 10 > 0, 4).astype(object)
+    final[1] = None
+    table.assign(final=final).to_csv(tmp_path / "p.csv", index=False)
+    text = ("--text", tmp_path / "c.md", "--segments", "auto")
+    assert run(*command, "--grades", "grade", "--final-grades", "final", *text) == 0
+    evaluation = json.loads(capsys.readouterr().out)
+    section, frame = evaluation["sections"]["overrides"], {}
+    for row in section["frame"]:
+        frame[row.pop("Grade")] = row
+    assert list(frame) == ["1", "2", "3", "4", "missing"]
+    assert not [s for s in evaluation["sections"]["segments"]["frame"] if "final" in s["Segment"]]
+    for model in range(1, 5):
+        row, of_model = frame[str(model)], table["grade"] == model
+        counts = {str(g): int((of_model & (final == g)).sum()) for g in range(1, 5)}
+        counts["missing"] = int(of_model[1])
+        assert {name: row[f"Final {name}"] for name in frame} == counts
+        assert row["n"] == of_model.sum() and row["lower"] == 0
+        assert row["final_n"] == (final == model).sum()
+        assert row["observed"] == pytest.approx(table["default"][of_model].mean())
+        assert row["final_observed"] == pytest.approx(table["default"][final == model].mean())
+        n_higher = (of_model & (final != model) & final.notna()).sum()
+        assert row["higher"] == pytest.approx(n_higher / of_model.sum())
+    assert frame["missing"]["n"] == 0 and frame["missing"]["observed"] is None
+    moved = (final > table["grade"]) & final.notna()
+    higher = section["numbers"]["higher"]
+    assert higher["n"] == moved.sum()
+    assert higher["observed"] == pytest.approx(table["default"][moved].mean())
+    assert higher["observed_low"] < higher["observed"] < higher["observed_high"]
+    assert section["numbers"]["lower"]["observed_low"] is None
+    page, paper = (tmp_path / "c.html").read_text("utf-8"), (tmp_path / "c.md").read_text("utf-8")
+    sentence = f"{moved.mean():.1%} were moved to a higher grade than the model's and 0.0% to a"
+    assert sentence in page.replace("&#39;", "'") and sentence in paper
+    assert ">Final 4</th>" in page and ">Prudent bound</th>" in page
+    assert "by the final grade Gini is" in page
+    bound = grades(table["default"], table["pd"], table["grade"]).loc["1", "prudent"]
+    assert f", bound {bound:.1%}; 2: " in paper and "by the final grade" not in paper
+    assert "must be given with --grades" in refused(capsys, *command, "--final-grades", "final")
+
+
+@pytest.mark.parametrize("is_recent", [True, False])
+def test_a_note_says_if_recent_rows_lack_labels_more_often(
+    command, table, tmp_path, capsys, is_recent
+):
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(600), "D")
+    missing = np.arange(600) > 560 if is_recent else np.arange(600) % 15 == 0
+    table.assign(day=day, default=table["default"].where(~missing)).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    assert run(*command, "--grades", "grade", "--time", "day") == 0
+    note = "Labels are missing more often among recent rows, 32.5% of the last fifth of 'day'"
+    assert (f"{note} against 0.0% before" in capsys.readouterr().err) == is_recent
+
+
 def test_segments_are_searched(command, table, tmp_path, capsys):
     assert run(*command, "--segments", "auto", "--groups", "customer", "--grades", "grade") == 2
     assert "--grades must be used without --groups" in capsys.readouterr().err

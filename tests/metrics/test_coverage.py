@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.special import expit
+
+from vennforest.metrics import Estimates
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,3 +31,33 @@ def test_intervals_cover_the_true_values(k, groups, is_weighted, events, monkeyp
         < 0.95 - 4 * (0.0475 / (row["tables"] * float(row["with_interval"]))) ** 0.5
     ]
     assert not too_low
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "hazard_of_loss", "intercept"), [(1000, 0.15, -1.5), (400, 0.3, -1)])
+def test_intervals_of_rows_that_are_lost_cover_the_true_values(n, hazard_of_loss, intercept):
+    """True two-year probabilities, exponential times and losses, 400 draws.
+
+    Weights are taken as known, though the Kaplan-Meier estimate of being followed varies.
+    """
+    rng = np.random.default_rng(5)
+    large = np.sort(expit(rng.standard_normal(1_000_000) + intercept))
+    rest = 1 - large
+    pairs = large @ (np.cumsum(rest) - rest / 2)
+    true = {
+        "observed_expected": 1.0,
+        "auc": pairs / (large.sum() * rest.sum()),
+        "log_loss": -(large @ np.log(large) + rest @ np.log(rest)) / len(large),
+        "brier": large @ rest / len(large),
+    }
+    covered = dict.fromkeys(true, 0)
+    for _ in range(400):
+        p = expit(rng.standard_normal(n) + intercept)
+        event = rng.exponential(-2 / np.log1p(-p))
+        last_seen = np.minimum(rng.exponential(1 / hazard_of_loss, n), 5)
+        follow_up = np.minimum(event, last_seen), 2.0
+        estimates = Estimates(event <= last_seen, p, follow_up=follow_up)
+        for name, value in true.items():
+            interval = getattr(estimates, name)()
+            covered[name] += interval.low <= value <= interval.high
+    assert all(0.92 <= count / 400 <= 0.98 for count in covered.values()), covered

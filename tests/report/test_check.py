@@ -155,8 +155,8 @@ def test_values_with_weights_are_those_of_repeated_rows(k):
     alone = [repeated.methods.iloc[0][f"log_loss_{end}"] for end in ("low", "high")]
     assert high - low > alone[1] - alone[0]  # of fewer observations
     assert "have weight 0" in str(weighted.notes)
-    with pytest.raises(ValueError, match="site must be used without weights"):
-        check(y, p, sample_weight=weight, site=by["part"])
+    effective = weight.sum() ** 2 / (weight**2).sum()
+    assert f"intervals are those of {effective:.0f} effective rows" in weighted.to_text()
 
 
 def test_rows_lost_before_the_horizon_do_not_make_right_probabilities_wrong():

@@ -148,6 +148,18 @@ def test_columns_are_checked_first(advised, cancer):
     assert advised(auc=blind).action == "stop"
 
 
+def test_the_gain_over_the_base_rate_is_judged_by_the_interval_that_is_shown():
+    y, p, _ = calibrated(4000, 1, strength=2.0)
+    findings, no_gain = check(y, p).findings, "does not beat the base rate"
+    within_chance = Difference(findings.gain.mean, 2 * findings.gain.mean)
+    doubtful = replace(findings.skill, low=-0.01)
+    assert no_gain not in judge(replace(findings, gain=within_chance)).sentence
+    assert no_gain in judge(replace(findings, skill=doubtful)).sentence
+    none = replace(doubtful, low=np.nan, high=np.nan)
+    assert no_gain in judge(replace(findings, gain=within_chance, skill=none)).sentence
+    assert no_gain not in judge(replace(findings, skill=none)).sentence
+
+
 def test_how_many_rows_would_show_a_ranking(advised, cancer):
     """Four times the rows halve the interval.
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier
 from vennforest.metrics import Estimates, auc_interval, calibration_line
-from vennforest.report import evaluate, sections
+from vennforest.report import check, evaluate, sections
 from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.validation import internal_external
 from vennforest.validation.sites import SCALES, pool
@@ -233,3 +233,21 @@ def test_sites_that_cannot_be_left_out_are_refused(options, message):
     X, y, _ = table_of_sites()
     with pytest.raises(ValueError, match=message):
         evaluate(X.to_numpy(), y, estimator=LogisticRegression(), methods=["platt"], **options)
+
+
+def test_weights_are_those_of_the_measures_at_each_site():
+    rng = np.random.default_rng(9)
+    p, site, weight = rng.random(900), rng.choice(list("abc"), 900), rng.choice([0, 1, 2.5], 900)
+    y = rng.random(900) < p
+    frame = internal_external(y, p, site, sample_weight=weight)
+    for name in "abc":
+        of_site = site == name
+        estimates = Estimates(y[of_site], p[of_site], sample_weight=weight[of_site])
+        assert frame.loc[name, "n"] == (weight[of_site] > 0).sum()
+        for measure in ("observed_expected", "auc"):
+            estimate = getattr(estimates, measure)()
+            ends = [estimate.value, estimate.low, estimate.high]
+            names = [measure, f"{measure}_low", f"{measure}_high"]
+            assert frame.loc[name, names].tolist() == pytest.approx(ends)
+    section = check(y, p, site=site, sample_weight=weight, positive=True).sections["sites"]
+    pd.testing.assert_frame_equal(section.frame, frame, check_names=False)

@@ -49,7 +49,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
-from vennforest.report.splits import read_times
+from vennforest.report.splits import note_on_recent_labels, read_times
 from vennforest.report.words import MAX_LISTED
 from vennforest.report.words import say as sentences_on
 from vennforest.sources.training_columns import ColumnDifference
@@ -83,9 +83,13 @@ def run_check(options: Check) -> None:
         frame = _without_event(frame, options)
     table = split_target(frame, options.target, name=path.name, screened=False)
     groups, by = [options.groups, options.grades, options.validation], options.by or []
+    groups.append(options.final_grades)
     by = [*by, *filter(None, (options.weight, options.time, options.until))]
     segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
     divided = dividing_columns(file, frame, groups, [*by, *segmented], types, table.notes)
+    if options.time is not None:
+        has_label = frame.index.isin(table.X.index)
+        table.notes.extend(note_on_recent_labels(divided[options.time], options.time, has_label))
     divided = divided.loc[table.X.index]
     if options.data is None:
         outcome = _check_columns(options, table, divided)
@@ -114,6 +118,8 @@ def _check_options(options: Check) -> list[str]:
         raise InputError("--prior is for a model or a calibrator, whose class shares are known")
     if options.reference is not None and options.grades is None:
         raise InputError("--reference must be given with --grades, got no --grades")
+    if options.final_grades is not None and options.grades is None:
+        raise InputError("--final-grades must be given with --grades, got no --grades")
     if options.grades is not None and options.groups is not None:
         raise InputError(GRADES_OF_GROUPS)
     if options.horizon is not None and None in (options.time, options.until):
@@ -263,6 +269,8 @@ def _arguments(
         arguments["site"] = values[options.validation]
     if options.grades is not None:
         arguments["grades"] = divided[options.grades]
+        if options.final_grades is not None:
+            arguments["final_grades"] = divided[options.final_grades]
         arguments["time"] = None if options.time is None else values[options.time]
     if options.horizon is not None:
         entry, end = (
@@ -279,6 +287,7 @@ def _arguments(
         columns = [*map(str, divided)]
         unused = [split_entry(entry, classes, columns)[1] for entry in options.probability or ()]
         named = [options.groups, options.grades, options.validation, options.weight]
+        named.append(options.final_grades)
         unused += [name for name in [*named, options.time, options.until] if name]
         unused += [name for label in classes for name in columns_of(label, OUTPUT_KINDS)]
         arguments["segments"] = divided[[name for name in columns if name not in unused]]

@@ -460,6 +460,7 @@ class Check(TableOptions):
     specificity: Share = None
     precision: Share = None
     grades: Annotated[Text, column("Test each rating grade.")] = None
+    final_grades: Annotated[Text, column("Final grades, beside those of --grades.")] = None
     reference: Annotated[
         File | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
     ] = None

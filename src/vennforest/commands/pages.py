@@ -23,6 +23,7 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
+from vennforest.report.splits import note_on_recent_labels
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.screening import notes_on_dates
@@ -59,6 +60,9 @@ def split_table(
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
     of_values += by if isinstance(options, Report) else []
     values = dividing_columns(file, frame, groups, of_values, types, table.notes)
+    if time is not None:
+        has_label = frame.index.isin(table.X.index)
+        table.notes.extend(note_on_recent_labels(values[time], time, has_label))
     return table, values_in(values.loc[table.X.index])
 
 

@@ -31,13 +31,18 @@ from vennforest.commands.options import Watch
 from vennforest.commands.pages import dividing_columns, inputs_of, typed_command
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
-from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
-from vennforest.monitoring.stream import times_as_numbers
+from vennforest.monitoring.stream import (
+    MAX_TRAINING_SHARE,
+    hash_for_model,
+    times_as_numbers,
+    training_share,
+)
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.findings import for_json
 from vennforest.report.splits import read_times
-from vennforest.report.watched import NewRows, render_findings, sentences_of, watch_rows
+from vennforest.report.watched import NewRows, render_findings, watch_rows
+from vennforest.report.words import say as sentences_on
 from vennforest.tables.files import find_name
 
 
@@ -59,7 +64,8 @@ def run_watch(options: Watch) -> None:
             ids = None if options.ids is None else _keys_in(table, options.ids)
             new = replace(new, y=y, times=times, ids=ids)
             findings = watch_rows(monitor, new, notes, header.get("series", ()))
-        sentences, command = sentences_of(findings), typed_command()
+        sentences = sentences_on("watch", findings, template="watch.txt.j2")
+        command = typed_command()
         inputs, names = inputs_of(options), (options.data.name, options.target or "")
         page = render_findings(findings, sentences, command, *names, inputs)
         write_text(options.output, page)

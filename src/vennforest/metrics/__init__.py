@@ -56,20 +56,20 @@ __all__ = [
 ]
 
 
-Options = ParamSpec("Options")
-Result = TypeVar("Result")
+MeasureOptions = ParamSpec("MeasureOptions")
+MeasureResult = TypeVar("MeasureResult")
 
 
 def _as_function(
-    name: str, measure: Callable[Concatenate[Estimates, Options], Result]
-) -> Callable[..., Result]:
+    name: str, measure: Callable[Concatenate[Estimates, MeasureOptions], MeasureResult]
+) -> Callable[..., MeasureResult]:
     """Return a measure as a function of labels and estimates, with all options as keywords."""
     (y, p, *others), (_, *options) = (
         inspect.signature(value).parameters.values() for value in (Estimates, measure)
     )
     names = {other.name for other in others}
 
-    def function(y: ArrayLike, p: ArrayLike, *arguments: Any, **options: Any) -> Result:
+    def function(y: ArrayLike, p: ArrayLike, *arguments: Any, **options: Any) -> MeasureResult:
         of_rows = {key: options.pop(key) for key in names & set(options)}
         return measure(Estimates(y, p, **of_rows), *arguments, **options)
 

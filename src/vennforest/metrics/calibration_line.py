@@ -21,7 +21,7 @@ from vennforest.metrics.variance import (
 
 UNDEFINED = IntervalEstimate(float("nan"))
 
-MIN_UNITS = 10
+MIN_RATIO_UNITS = 10
 """Rows, or groups, of the rarer outcome below which intervals of the number of events are exact."""
 
 
@@ -86,7 +86,7 @@ def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
     expected = float(weight @ p / weight.sum())
     units = event.units
     ratio = ratio_estimate(outcome, p, weight, groups, units, level, null=1.0)
-    if units >= MIN_UNITS or not event.are_enough or not expected:
+    if units >= MIN_RATIO_UNITS or not event.are_enough or not expected:
         return ratio
     # With independent rows the binomial variance is the largest (Hoeffding 1956).
     low, high = share_interval(outcome, groups, weight, level, exact=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vennforest._validation import FloatArray, check_array, check_number
 from vennforest.monitoring.bets import N_BET_BINS
 
-N_BLOCKS = 1024
+MAX_BLOCKS = 1024
 """Number of blocks of a history, fewer with many classes; when all are used, pairs are joined."""
 
 MAX_COUNTS = 2**21
@@ -43,7 +43,7 @@ class History:
     @classmethod
     def of_bets(cls, bets: NDArray[Any], of_labels: NDArray[np.bool_]) -> History:
         """Return an empty history of m channels, from records (m,) of `evidence.STATE`."""
-        n_blocks = min(N_BLOCKS, 2 * max(8, MAX_COUNTS // (4 * N_BET_BINS * len(bets))))
+        n_blocks = min(MAX_BLOCKS, 2 * max(8, MAX_COUNTS // (4 * N_BET_BINS * len(bets))))
         limits = bets["limits"]
         return cls(
             edges=bets["edges"].copy(),

@@ -28,20 +28,18 @@ from vennforest.monitoring import evidence
 from vennforest.monitoring.bets import Watched, design_bets
 from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.history import History
-from vennforest.monitoring.scoring import (
+from vennforest.monitoring.stream import (
+    MAX_REMEMBERED_KEYS,
     are_probabilities,
     as_score_columns,
     calibration_examples,
     check_new_rows,
-    hash_for_model,
-    stream_scores,
-)
-from vennforest.monitoring.stream import (
-    MAX_REMEMBERED_KEYS,
     check_times,
     hash_batch,
+    hash_for_model,
     label_codes,
     remember_rows,
+    stream_scores,
     window_length,
 )
 from vennforest.scores import check_scores

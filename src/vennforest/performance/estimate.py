@@ -33,7 +33,7 @@ from vennforest.classifier.prediction import predict_rows
 from vennforest.classifier.training_rows import predict_examples
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
-from vennforest.monitoring.scoring import (
+from vennforest.monitoring.stream import (
     MAX_TRAINING_SHARE,
     check_new_rows,
     hash_for_model,

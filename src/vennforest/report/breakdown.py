@@ -47,7 +47,7 @@ MAX_PERIODS = 40
 PERIODS = {"W": "week", "M": "month", "Q": "quarter", "Y": "year"}
 """Calendar periods by pandas' letters, the shortest first."""
 
-Parts = list[tuple[str, IntArray]]
+NamedRows = list[tuple[str, IntArray]]
 """Names of parts, with their rows."""
 
 
@@ -186,24 +186,26 @@ def _tested_part(
     return measures | {"pvalue": judged.tests(rows).pvalue}
 
 
-def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:
+def parts_of_column(
+    values: NDArray[Any], name: str, max_periods: int = MAX_PERIODS
+) -> tuple[str, NamedRows]:
     """Return the parts of a column, and the kind of period if it contains dates."""
     times = dates_in(values, name)
     if times is None:
         return "", parts_by_value(values)
     missing = np.isnat(times)
     present = np.flatnonzero(~missing)
-    period, named_rows = periods(times[present])
+    period, named_rows = periods(times[present], max_periods)
     parts = [(part, present[rows]) for part, rows in named_rows]
     return period, [*parts, *_missing_part(missing)]
 
 
-def _missing_part(missing: NDArray[np.bool_]) -> Parts:
+def _missing_part(missing: NDArray[np.bool_]) -> NamedRows:
     return [("missing", np.flatnonzero(missing))] if missing.any() else []
 
 
-def periods(times: NDArray[Any]) -> tuple[str, Parts]:
-    """Divide dates (n,) into the shortest periods with enough rows.
+def periods(times: NDArray[Any], max_periods: int = MAX_PERIODS) -> tuple[str, NamedRows]:
+    """Divide dates (n,) into at most ``max_periods`` periods, the shortest with enough rows.
 
     The first and last period may have fewer. Returns the kind ("week", "month", "quarter" or
     "year") and the rows of each period.
@@ -212,13 +214,13 @@ def periods(times: NDArray[Any]) -> tuple[str, Parts]:
         codes, values = pd.factorize(pd.DatetimeIndex(times).to_period(letter), sort=True)
         sizes = np.bincount(codes)
         inner = sizes[1:-1] if len(sizes) > 2 else sizes
-        if 1 < len(values) <= MAX_PERIODS and inner.min() >= MIN_ROWS_OF_PERIOD:
+        if 1 < len(values) <= max_periods and inner.min() >= MIN_ROWS_OF_PERIOD:
             break
     names = [str(value.start_time.date()) if kind == "week" else str(value) for value in values]
     return kind, [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]
 
 
-def parts_by_value(values: NDArray[Any]) -> Parts:
+def parts_by_value(values: NDArray[Any]) -> NamedRows:
     """Return the rows of each value, or of quarters of numbers; the missing ones come last.
 
     If there are many values, only the most frequent are parts. Text with leading zeros is no

@@ -18,7 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
-from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, hash_for_model, training_share
+from vennforest.monitoring.stream import MAX_TRAINING_SHARE, hash_for_model, training_share
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.findings import Origin, Question
@@ -83,7 +83,8 @@ def check(
     **question
         ``by``, ``costs``, ``tolerance``, ``thresholds`` and ``random_state`` as in ``evaluate``;
         ``site`` (n,), to measure and pool over sites; ``grades`` (n,) to test, with those of a
-        ``reference``, and by ``time`` (n,); ``segments``, a data frame of n rows to search for
+        ``reference``, beside the ``final_grades`` (n,) that people gave, and by ``time`` (n,);
+        ``segments``, a data frame of n rows to search for
         faults; ``promises``, a dict of targets for "sensitivity", "specificity" and "precision";
         ``updates``, whether to compare updates for another population even if calibration is not
         rejected.
@@ -160,8 +161,8 @@ def _weighted(
         notes.append(f"{n_left_out:,} rows {why} and are left out.")
     if follow_up is not None:
         notes.append(
-            f"Events count within {follow_up[1]:g} of the time of entry. Rows that were followed "
-            "so long weigh more, by the inverse probability of being followed (Kaplan–Meier): this "
+            f"Events count that came within {follow_up[1]:g} of entry. Rows that were followed so "
+            "long weigh more, by the inverse probability of being followed (Kaplan–Meier): this "
             "is right if rows are lost whatever their risk."
         )
     return replace(predictions.take(rows), codes=judged.codes, weight=judged.weight)

@@ -127,7 +127,12 @@ def pictures(
     if "sites" in findings.sections:
         result["sites"] = _forest(findings.sections["sites"].frame)
     if "grades" in findings.sections:
-        result["grades"] = _grades(findings)
+        frame: Any = findings.sections["grades"].frame
+        lowest, highest = frame["expected"].agg(["min", "max"])
+        alt = "Observed rates with 95% intervals, and expected rates, by grade"
+        is_log = 0 < 20 * lowest < highest
+        ylabel = f"Share of {findings.event}"
+        result["grades"] = rates(frame, "observed", ylabel, alt, "expected", log=is_log)
     return result
 
 
@@ -144,15 +149,6 @@ def pictures_over_time(findings: Findings) -> dict[str, Picture]:
             alt = f"Observed and expected by {period}"
             result[f"time-{number}"] = rates(dated, "observed", ylabel, alt, "expected")
     return result
-
-
-def _grades(findings: Findings) -> Picture:
-    """Return the picture of observed and expected rates by grade."""
-    frame: Any = findings.sections["grades"].frame
-    lowest, highest = frame["expected"].agg(["min", "max"])
-    alt = "Observed rates with 95% intervals, and expected rates, by grade"
-    ylabel = f"Share of {findings.event}"
-    return rates(frame, "observed", ylabel, alt, "expected", log=0 < 20 * lowest < highest)
 
 
 def _forest(frame: Any) -> Picture:

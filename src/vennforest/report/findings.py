@@ -21,6 +21,7 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference
 from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
+from vennforest.metrics.variance import effective_rows
 from vennforest.report.breakdown import (
     level_edges,
     levels,
@@ -56,6 +57,7 @@ from vennforest.report.sections import (
     compared_updates,
     described_predictors,
     grade_history,
+    overridden_grades,
     promised_thresholds,
     searched_segments,
     tested_grades,
@@ -73,6 +75,9 @@ POWER = (1.96 + 0.84) / 1.96
 
 MIN_COLLECTED = 50
 """Fewest rows that are advised: intervals of fewer are too rough to say how many it takes."""
+
+MAX_GRADE_PERIODS = 12
+"""Maximum number of periods of a table of grades."""
 
 WEAK_RANKING = 0.1
 """Smallest excess of the AUC over 0.5 that a table should be able to detect."""
@@ -119,8 +124,8 @@ class Origin:
 class Question:
     """What is asked of predictions: the arguments that `evaluate` and `check` share.
 
-    ``site``, ``grades``, ``time`` and the columns of ``by`` are (n,); ``segments`` and
-    ``predictors``, the columns of the model, are data frames of n rows.
+    ``site``, ``grades``, ``final_grades``, ``time`` and the columns of ``by`` are (n,);
+    ``segments`` and ``predictors``, the columns of the model, are data frames of n rows.
     """
 
     name: str
@@ -132,6 +137,7 @@ class Question:
     random_state: int = 0
     site: ArrayLike | None = None
     grades: ArrayLike | None = None
+    final_grades: ArrayLike | None = None
     reference: ArrayLike | None = None
     time: ArrayLike | None = None
     segments: pd.DataFrame | None = None
@@ -298,6 +304,17 @@ class Findings:
         gap = self.levels["n"] * (self.levels["expected"] - self.levels["observed"]).abs()
         return self.levels.iloc[int(gap.to_numpy().argmax())]
 
+    @property
+    def gain_ends(self) -> tuple[float, float]:
+        """Ends of the interval of the relative gain over the base rate, those of the skill.
+
+        Where the skill has none, they are those of the difference over the loss of the base rate.
+        """
+        if np.isfinite(self.skill.low):
+            return self.skill.low, self.skill.high
+        gain, loss = self.gain, self.baseline.loss(self.gain.loss)
+        return (gain.mean - gain.margin) / loss, (gain.mean + gain.margin) / loss
+
     def suspect(self, reason: str) -> str:
         """Return the first column that is suspected for a reason, "" if there is none."""
         suspects = self.origin.suspects.items()
@@ -422,6 +439,10 @@ def find(
         method, rule = choose(measures, predictions, tolerance)
     best, shares = predictions.estimates[method], predictions.baseline()
     baseline = measure(predictions, shares, seed)
+    if predictions.weight is not None:
+        n_effective = effective_rows(predictions.weight)
+        weighted = f"intervals are those of {n_effective:,.0f} effective rows (Kish)."
+        notes = [*notes, f"Measures are weighted, and {weighted}"]
     event = predictions.event(best)
     judged = predictions.judged(best)
     area = judged.auc()
@@ -511,7 +532,7 @@ def _sections(
 ) -> dict[str, Section]:
     """Return what the further questions found."""
     if predictions.weight is not None:
-        for name in ("promises", "site", "grades", "segments"):
+        for name in ("promises", "grades", "segments"):
             if getattr(question, name) is not None and len(getattr(question, name)):
                 raise InputError(f"{name} {UNWEIGHTED}")
     best, rows = predictions.estimates[method], predictions.rows
@@ -529,8 +550,13 @@ def _sections(
     if question.grades is not None:
         grade = pd.Series(question.grades).take(rows)
         sections["grades"] = tested_grades(predictions, best, grade, question.reference)
+        if question.final_grades is not None:
+            final = pd.Series(question.final_grades).take(rows)
+            sections["overrides"] = overridden_grades(predictions, best, grade, final)
         if question.time is not None:
-            _, periods = parts_of_column(np.asarray(question.time, dtype=object)[rows], "time")
+            _, periods = parts_of_column(
+                np.asarray(question.time, dtype=object)[rows], "time", MAX_GRADE_PERIODS
+            )
             sections["history"] = grade_history(predictions, best, grade, periods)
     if question.segments is not None:
         X = question.segments.take(rows)

@@ -21,7 +21,13 @@ from vennforest.report.measures import BLEND, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
 from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS
-from vennforest.validation.grades import grade_names, grades, population_stability
+from vennforest.validation.grades import (
+    MISSING,
+    grade_names,
+    grades,
+    grades_in_order,
+    population_stability,
+)
 from vennforest.validation.segments import segments
 from vennforest.validation.sites import internal_external
 from vennforest.validation.update import TITLES, UpdateRows, by_tests
@@ -138,10 +144,12 @@ def tested_grades(
     if predictions.groups is not None:
         raise InputError(GRADES_OF_GROUPS)
     frame = grades(event.outcome, event.p, grade).rename_axis("Grade")
+    by_grade = frame["expected"].loc[grade_names(grade)].to_numpy()
     rejected = {
         f"too {way}": frame.index[frame[f"too_{way}"] <= 0.05].tolist() for way in ("low", "high")
     }
-    numbers: dict[str, Any] = {"separation": _separation(event.outcome, event.p, frame, grade)}
+    scores = {"by grade": by_grade, "by probability": event.p}
+    numbers: dict[str, Any] = {"separation": _separation(event.outcome, scores)}
     if reference is not None:
         stability = population_stability(grade, reference)
         numbers["stability"] = dict(zip(("index", "pvalue", "limit"), stability, strict=True))
@@ -177,9 +185,43 @@ def grade_history(
     return Section(frame, {"parts": parts})
 
 
-def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> dict[str, Any]:
-    """Return Gini and KS, by the expected rates of grades and by probability."""
-    scores = {"by grade": frame["expected"].loc[grade_names(grade)].to_numpy(), "by probability": p}
+def overridden_grades(
+    predictions: Predictions, estimates: MethodEstimates, grade: pd.Series, final: pd.Series
+) -> Section:
+    """Compare the grade of the model of each row (n,) with the final one that people gave.
+
+    A grade is higher than another if its rows by the model, or else its final ones, have a higher
+    mean probability. Rows without one of the two grades count as kept.
+    """
+    event, both = predictions.event(estimates), pd.concat([grade, final], ignore_index=True)
+    names, p = grade_names(both), pd.Series(event.p)
+    of_model, of_final = np.split(names, 2)
+    expected = p.groupby(of_model).mean().combine_first(p.groupby(of_final).mean())
+    scores = {"by the model's grade": of_model, "by the final grade": of_final}
+    scores = {name: expected.loc[of_rows].to_numpy() for name, of_rows in scores.items()}
+    step = np.subtract(*reversed(scores.values()))
+    step[(of_model == MISSING) | (of_final == MISSING)] = 0
+    moves = {"higher": step > 0, "lower": step < 0, "kept": step == 0}
+    rows = pd.DataFrame({"n": 1, "observed": event.outcome, **moves})
+    by_model, by_final = rows.groupby(of_model), rows.groupby(of_final)
+    counts = pd.crosstab(of_model, of_final).add_prefix("Final ")
+    frame = by_model.agg({"n": "sum", "observed": "mean", "higher": "mean", "lower": "mean"})
+    final_columns = by_final.agg({"n": "sum", "observed": "mean"}).add_prefix("final_")
+    order = grades_in_order(both, expected.loc[names].to_numpy())[1]
+    frame = frame.join([final_columns, counts], how="outer").reindex(order).rename_axis("Grade")
+    parts = [f"Final {name}" for name in order if f"Final {name}" in counts]
+    frame[["n", "final_n", *parts]] = frame[["n", "final_n", *parts]].fillna(0).astype(int)
+    numbers: dict[str, Any] = {"parts": parts, "separation": _separation(event.outcome, scores)}
+    for move, moved in moves.items():
+        ends = share_interval(event.outcome[moved], exact=True) if moved.any() else (np.nan,) * 2
+        of_move = {"n": int(moved.sum()), "expected": p[moved].mean()}
+        of_move |= {"observed": rows["observed"][moved].mean(), "observed_low": ends[0]}
+        numbers[move] = {**of_move, "observed_high": ends[1]}
+    return Section(frame, numbers)
+
+
+def _separation(outcome: FloatArray, scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Gini and KS of the outcomes (n,) by each of the scores (n,)."""
     if not 0 < outcome.mean() < 1:
         return {}
     separation = {}

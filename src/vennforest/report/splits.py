@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import fisher_exact
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from vennforest._messages import as_sentence, listed
@@ -22,10 +23,14 @@ from vennforest._validation import (
     is_missing,
 )
 from vennforest.monitoring.stream import times_as_numbers
+from vennforest.report.numbers import percent
 from vennforest.sources.splits import Split, at_most_groups
 from vennforest.tables.cells import CellColumn, is_text
 
 MAX_SITES = 50
+
+N_PARTS_OF_TIME, LABELS_LEVEL = 5, 0.01
+"""Parts of time, of which the last one is recent, and the level of the test of missing labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +188,28 @@ def dates_in(column: Any, name: str) -> NDArray[Any] | None:
 def times(column: Any, name: str) -> FloatArray:
     """Return the times of a column (n,) as numbers, NaN where missing: see `read_times`."""
     return times_as_numbers(read_times(column, name))
+
+
+def note_on_recent_labels(column: Any, name: str, has_label: NDArray[np.bool_]) -> list[str]:
+    """Return a note if, beyond chance, recent rows (n,) have a label less often than others.
+
+    Recent are those in the last fifth of the times in a column (n,).
+    """
+    try:
+        time = times(column, name)
+    except InputError:  # periods as text
+        return []
+    has_time = np.isfinite(time)
+    is_recent = equal_parts(time[has_time], N_PARTS_OF_TIME) == N_PARTS_OF_TIME - 1
+    is_missing = ~has_label[has_time]
+    counts = pd.crosstab(is_recent, is_missing).to_numpy()
+    if counts.shape != (2, 2) or fisher_exact(counts, "greater").pvalue >= LABELS_LEVEL:
+        return []
+    recent, earlier = (percent(is_missing[of].mean()) for of in (is_recent, ~is_recent))
+    return [
+        f"Labels are missing more often among recent rows, {recent} of the last fifth of {name!r} "
+        f"against {earlier} before, beyond chance: recent outcomes may not be known yet."
+    ]
 
 
 def without_single_rows(

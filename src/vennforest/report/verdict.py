@@ -69,11 +69,6 @@ class Rule(NamedTuple):
     applies: Callable[[Findings], Any]
 
 
-def _gain_is_small(f: Findings) -> bool:
-    """Return whether even the upper end of the gain over the base rate does not matter."""
-    return f.gain.mean + f.gain.margin < SMALL_GAIN * f.baseline.loss(f.gain.loss)
-
-
 def _is_blind(f: Findings) -> bool:
     """Return whether the ranking was measured and not shown to be better than chance."""
     return f.has_auc and not f.auc.low > 0.5
@@ -114,8 +109,8 @@ RULES = (
     Rule("costly", "stop", lambda f: f.costs and f.costs.saved.mean <= 0),
     Rule("saving", "collect", lambda f: f.costs and not f.costs.saved.clear),
     Rule("no gain", "stop", lambda f: _by_ranking(f) and f.gain.mean <= 0),
-    Rule("small gain", "stop", lambda f: _by_ranking(f) and _gain_is_small(f)),
-    Rule("gain", "collect", lambda f: _by_ranking(f) and not f.gain.clear),
+    Rule("small gain", "stop", lambda f: _by_ranking(f) and f.gain_ends[1] < SMALL_GAIN),
+    Rule("gain", "collect", lambda f: _by_ranking(f) and not f.gain_ends[0] > 0),
     Rule("parts", "check", lambda f: f.rejected),
     Rule("untested", "collect", lambda f: f.judgement == "untested"),
     Rule("power", "collect", lambda f: f.judgement in ("unclear", "not seen")),

@@ -26,7 +26,6 @@ from vennforest.report.breakdown import periods
 from vennforest.report.findings import for_json
 from vennforest.report.page import render_page
 from vennforest.report.splits import dates_in
-from vennforest.report.words import say
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.validation import population_stability
 
@@ -65,7 +64,7 @@ class NewRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class StreamFindings:
     """What a monitor finds in a table, of the rows that it counts: the page, and its JSON.
 
     ``counts`` are the rows of the table that were read, and what became of them. ``changes`` are
@@ -119,7 +118,7 @@ class Findings:
 
 def watch_rows(
     monitor: Monitor, new: NewRows, notes: list[str], series: Sequence[dict[str, Any]] = ()
-) -> Findings:
+) -> StreamFindings:
     """Update a monitor with a table, and return what it finds; appends to ``notes``.
 
     ``series`` are the measures of earlier tables.
@@ -145,7 +144,7 @@ def watch_rows(
     strong = {change.kind for change in changes if change.evidence >= monitor.threshold_}
     reference, earlier = new.reference
     counted = {name: values[rows] for name, values in new.columns.items()}
-    return Findings(
+    return StreamFindings(
         alarm=is_alarm,
         alarm_row=monitor.alarm_,
         alarm_at=_when(monitor, monitor.alarm_ or 0, monitor.alarm_time_, new.times),
@@ -299,13 +298,8 @@ def _before_and_since(
     return of_classes, f"Observed: {'; '.join(texts)}." if texts else ""
 
 
-def sentences_of(findings: Findings) -> list[str]:
-    """Return the findings in sentences."""
-    return say("watch", findings, template="watch.txt.j2")
-
-
 def render_findings(
-    findings: Findings,
+    findings: StreamFindings,
     sentences: list[str],
     command: str,
     name: str,

@@ -86,7 +86,7 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     check_order(p, grade=grade)
     outcome, p = outcomes_and_probabilities(y, p)
     check_inside(level, "level")
-    codes, names = _in_order(grade, p)
+    codes, names = grades_in_order(grade, p)
     n = np.bincount(codes)
     events = np.bincount(codes, weights=outcome)
     expected = np.clip(np.bincount(codes, weights=p) / n, 0, 1)
@@ -117,7 +117,7 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     return frame
 
 
-def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
+def grades_in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
     """Return the code of each row's grade (n,) in natural order, and the grades' names."""
     pd = needed("pandas", "data frames")
 

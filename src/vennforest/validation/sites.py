@@ -13,6 +13,7 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_inside, check_order
 from vennforest.metrics import Estimates
 from vennforest.metrics.calibration_line import line_of
+from vennforest.metrics.variance import effective_rows
 from vennforest.validation.grades import grade_names
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def internal_external(
     p: ArrayLike,
     site: ArrayLike,
     *,
+    sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -49,7 +51,7 @@ def internal_external(
 
     Parameters
     ----------
-    y, p, classes, pos_label
+    y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``. With more than two classes and no ``pos_label``, observed
         over expected and slope are of the event that the predicted label is right.
     site : array-like of shape (n,)
@@ -88,17 +90,19 @@ def internal_external(
     pandas = needed("pandas", "data frames")
     check_inside(level, "level")
     check_order(p, site=site)
-    estimates = Estimates(y, p, groups=groups, classes=classes, pos_label=pos_label)
-    n = len(estimates.codes)
-    names, of_row = np.unique(grade_names(site, "site").astype(str), return_inverse=True)
-    if len(of_row) != n or len(names) < 2:
+    options: Any = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
+    estimates = Estimates(y, p, pos_label=pos_label, **options)
+    n = len(estimates.is_counted)
+    of_rows = grade_names(site, "site").astype(str)
+    if len(of_rows) != n or len(names := np.unique(of_rows[estimates.is_counted])) < 2:
+        n_sites = len(np.unique(of_rows))
         raise InputError(
-            f"site must have two values or more in {n} rows, got {len(names)} in {len(of_row)}"
+            f"site must have two values or more in {n} rows, got {n_sites} in {len(of_rows)}"
         )
     rows: dict[str, dict[str, float]] = {}
     pooled: dict[str, list[tuple[float, float]]] = {measure: [] for measure in SCALES}
-    for j, name in enumerate(names.tolist()):
-        part = estimates.take(of_row == j)
+    for name in names.tolist():
+        part = estimates.take(of_rows[estimates.is_counted] == name)
         event = part.main()
         line = line_of(event, level)
         rows[name] = {"n": len(event.p), "events": int(event.outcome.sum())}
@@ -108,7 +112,8 @@ def internal_external(
                 value = float(SCALES[measure][0](estimate.value))
                 pooled[measure].append((value, estimate.standard_error))
             elif measure == "observed_expected" and not event.outcome.any():
-                value = -float(np.log(2 * event.p.sum() + 1))  # of half an event
+                expected = effective_rows(event.weight) * np.average(event.p, weights=event.weight)
+                value = -float(np.log(2 * expected + 1))  # of half an event
                 pooled[measure].append((value, 2**0.5))
             rows[name] |= {
                 measure: estimate.value,
@@ -132,10 +137,9 @@ def internal_external(
     return table
 
 
-Ends = tuple[float, float]
-
-
-def pool(values: FloatArray, errors: FloatArray, level: float) -> tuple[float, Ends, Ends]:
+def pool(
+    values: FloatArray, errors: FloatArray, level: float
+) -> tuple[float, tuple[float, float], tuple[float, float]]:
     """Return the mean of k estimates with standard errors by random effects, (k,).
 
     Then the ends of its interval, and of the prediction interval of another estimate; NaN for fewer
