@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from vennforest.calibrators.newton import newton_step, fit_logistic, group_scores, least_squares
+from vennforest.calibrators.newton import fit_logistic, group_scores, least_squares, newton_step
 from vennforest.counts import ScoreCounts
 
 

@@ -1,12 +1,15 @@
 """Models as ONNX graphs: run in onnxruntime, they answer what they answer in Python."""
 
 import pickle
+import threading
+import time
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -19,7 +22,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    Binarizer,
+    KBinsDiscretizer,
     OneHotEncoder,
+    PolynomialFeatures,
     StandardScaler,
 )
 from sklearn.semi_supervised import LabelSpreading
@@ -29,7 +35,7 @@ from sklearn.tree import DecisionTreeClassifier
 from vennforest import CalibratedClassifier, PooledCalibration
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.export import to_onnx
+from vennforest.export import onnx_models, to_onnx
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
 NEW = X[500:]
@@ -83,7 +89,7 @@ def forest(**options):
 )
 def test_a_classifier(estimator, options):
     model = CalibratedClassifier(estimator, random_state=0, **options).fit(X[:500], Y[:500])
-    found = run(to_onnx(model, X), "X", NEW)
+    found = run(to_onnx(model), "X", NEW)
     expected = of_python(model, NEW, confidence=False)
     assert found.keys() == expected.keys()
     for name, values in expected.items():
@@ -98,7 +104,7 @@ def test_what_cannot_be_a_graph_says_so():
         one = forest() if estimator is None else estimator
         model = CalibratedClassifier(one, random_state=0, **options).fit(*of)
         with pytest.raises(error, match=message):
-            to_onnx(model, of[0])
+            to_onnx(model)
 
     fails("calibrate all rows in the same way, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
     fails("score new rows by all trees", subforest="exchangeable")
@@ -111,7 +117,7 @@ def test_what_cannot_be_a_graph_says_so():
     )
     shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
     with pytest.raises(InputError, match="two classes after with_prior or with_mean, got 3"):
-        to_onnx(shifted.fit(X[:200], np.arange(200) % 3).with_prior({1: 0.9}), X)
+        to_onnx(shifted.fit(X[:200], np.arange(200) % 3).with_prior({1: 0.9}))
     with pytest.raises(InputError, match="model must be a table or a formula"):
         to_onnx(WithoutFormula().fit([0.1, 0.9], [0, 1]))
     with pytest.raises(TypeError, match="model must be a CalibratedClassifier or calibrator"):
@@ -153,7 +159,7 @@ def test_forests_are_equal(seed):
         model = CalibratedClassifier(one, random_state=0, votes=votes, **options)
         model.fit(features[:350], y[:350])
         new = np.vstack([features, np.full((1, 6), np.inf)])
-        graph = to_onnx(model, features, confidence=True)
+        graph = to_onnx(model, confidence=True)
         assert not roots_that_look_like_leaves(graph)
         found = run(graph, "X", new)
         assert all(np.isnan(answer[-1]).all() for answer in found.values())
@@ -163,6 +169,7 @@ def test_forests_are_equal(seed):
 def test_named_columns_of_text_and_numbers():
     from onnxruntime import InferenceSession
     from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import OneHotEncoder
 
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(20261127)
@@ -176,7 +183,7 @@ def test_named_columns_of_text_and_numbers():
     )
     model = CalibratedClassifier(make_pipeline(encode, forest()), random_state=0)
     model.fit(table[:400], y[:400])
-    with pytest.raises(InputError, match="X must be rows like those of training"):
+    with pytest.raises(InputError, match=r"give rows too: to_onnx\(model, X\)"):
         to_onnx(model)
     session = InferenceSession(to_onnx(model, table[:5]).SerializeToString())
     assert [one.name for one in session.get_inputs()] == ["colour", "size"]
@@ -199,17 +206,25 @@ class Halved(LogisticRegression):
 def test_a_model_that_is_converted_wrongly_is_refused():
     model = CalibratedClassifier(Halved(), calibrate_on="holdout").fit(X, Y)
     with pytest.raises(InputError, match=r"of Halved must answer as ONNX .* of 200 drawn rows, by"):
-        to_onnx(model, X)
+        to_onnx(model)
+    model = CalibratedClassifier(LabelSpreading(), calibrate_on="holdout").fit(X, Y)
+    with pytest.raises(InputError, match=r"must be one that skl2onnx converts: .*LabelSpreading"):
+        to_onnx(model)
 
 
-@pytest.mark.parametrize("package", ["sklearn", "lightgbm"])
-def test_a_model_that_skl2onnx_does_not_know_is_named(package):
-    estimator, names = LabelSpreading(), "LabelSpreading"
-    if package == "lightgbm":
-        estimator, names = BaggingClassifier(booster(package, n_estimators=3), 2), "Bagging.*, LGBM"
-    model = CalibratedClassifier(estimator, calibrate_on="holdout", random_state=0).fit(X, Y)
-    with pytest.raises(InputError, match=rf"parts that skl2onnx converts, got {names}.*\.save"):
-        to_onnx(model, X)
+def test_a_conversion_that_does_not_end_is_stopped(monkeypatch):
+    def endless():
+        while True:
+            pass
+
+    n_threads = threading.active_count()
+    monkeypatch.setattr(onnx_models, "MAX_SECONDS", 0.2)
+    with pytest.raises(TimeoutError, match="it did not end within"):
+        onnx_models.within_limit(endless)
+    deadline = time.monotonic() + 20
+    while threading.active_count() > n_threads:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def drawn_for(seed, k):
@@ -227,6 +242,7 @@ MODELS = {
     "LDA": LinearDiscriminantAnalysis(),
     "SGD near certainty": SGDClassifier(loss="log_loss", alpha=1e-3, random_state=0),
     "liblinear": make_pipeline(StandardScaler(), LogisticRegression(C=100.0)),
+    "AdaBoost": AdaBoostClassifier(n_estimators=6, random_state=0),
     "gradient boosting": GradientBoostingClassifier(n_estimators=6, random_state=0),
     "bagging": BaggingClassifier(n_estimators=4, random_state=0),
     "voting": VotingClassifier(
@@ -234,6 +250,9 @@ MODELS = {
         voting="soft",
         weights=[2, 1],
     ),
+    "Binarizer": make_pipeline(Binarizer(threshold=2.0), LogisticRegression()),
+    "products": make_pipeline(PolynomialFeatures(3), StandardScaler(), LogisticRegression()),
+    "bins": make_pipeline(KBinsDiscretizer(4, encode="onehot-dense"), LogisticRegression()),
     "imputer": make_pipeline(
         SimpleImputer(strategy="median", add_indicator=True), StandardScaler(), LogisticRegression()
     ),
@@ -263,6 +282,19 @@ def test_models_of_scikit_learn_are_equal(name, k):
         np.testing.assert_allclose(found[part][:500], values, rtol=0, atol=1e-9, err_msg=part)
 
 
+def test_rows_of_training_are_asked_for_where_none_can_be_drawn():
+    rows = 1e7 + np.arange(400.0).reshape(200, 2)[:, :1]  # no part of the model tells their range
+    y = np.arange(200) % 7 < 3
+    model = CalibratedClassifier(
+        make_pipeline(OneHotEncoder(sparse_output=False), LogisticRegression()),
+        calibrate_on="holdout",
+    ).fit(np.tile(rows[:5], (40, 1)), y)
+    with pytest.raises(InputError, match="X must be rows like those of training"):
+        to_onnx(model)
+    graph = to_onnx(model, rows[:5])
+    np.testing.assert_allclose(run(graph, "X", rows[:5])["p"], model.predict_proba(rows[:5])[:, 1])
+
+
 def rows_of(k, n):
     """Return rows of single precision with missing values, and labels."""
     rng = np.random.default_rng([20261127, k])
@@ -284,9 +316,7 @@ def test_a_blend(k, has_linear):
     model = CalibratedClassifier(members, cv=2, random_state=0).fit(rows, y)
     new = np.random.default_rng().normal(size=(10_000, 5))
     expected = of_python(model, new)
-    found = run(
-        to_onnx(model, rows, confidence=True), "X", np.vstack([new, np.full((1, 5), np.inf)])
-    )
+    found = run(to_onnx(model, confidence=True), "X", np.vstack([new, np.full((1, 5), np.inf)]))
     assert found.keys() == expected.keys()
     tolerance, least = 1e-9 if has_linear else 1e-12, 0.9999
     for name, values in expected.items():
@@ -301,7 +331,7 @@ def test_histogram_boosting_on_folds_is_equal(k, merge):
     model = CalibratedClassifier(booster, cv=2, merge=merge, random_state=0)
     model.fit(rows[:300], y[:300])
     assert len(model.estimators_) == 2
-    assert_equal(run(to_onnx(model, rows, confidence=True), "X", rows), of_python(model, rows))
+    assert_equal(run(to_onnx(model, confidence=True), "X", rows), of_python(model, rows))
 
 
 @pytest.mark.parametrize("options", [{"cv": 2}, {"cv": 2, "merge": "log"}, {"method": "isotonic"}])
@@ -309,7 +339,7 @@ def test_another_prior_of_two_classes(options):
     booster = HistGradientBoostingClassifier(max_iter=4, random_state=0)
     model = CalibratedClassifier(booster, random_state=0, **options).fit(X[:400], Y[:400])
     for shifted in (model.with_prior({1: 0.05}), model.with_mean({1: 0.2}, NEW)):
-        assert_equal(run(to_onnx(shifted, X, confidence=True), "X", NEW), of_python(shifted, NEW))
+        assert_equal(run(to_onnx(shifted, confidence=True), "X", NEW), of_python(shifted, NEW))
 
 
 def test_columns_are_those_of_training_in_any_order():
@@ -353,7 +383,7 @@ def test_boosters_are_equal(package, k):
     rows, y = rows_of(k, 4_400)
     model = CalibratedClassifier(booster(package, n_estimators=10), cv=2, random_state=0)
     model.fit(rows[:400], y[:400])
-    found = run(to_onnx(model, rows, confidence=True), "X", rows[400:])
+    found = run(to_onnx(model, confidence=True), "X", rows[400:])
     for name, values in of_python(model, rows[400:]).items():
         error = np.abs(found[name] - values)
         if package == "xgboost":
@@ -366,6 +396,7 @@ def test_boosters_are_equal(package, k):
 def test_a_booster_behind_steps_that_encode_text():
     pd = pytest.importorskip("pandas")
     from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import OneHotEncoder
 
     rows, y = rows_of(2, 600)
     table = pd.DataFrame(rows[:, :2], columns=["a", "b"])
@@ -390,21 +421,21 @@ def test_blends_of_a_booster_with_trees_are_equal(package, other):
     rows, y = rows_of(2, 700)
     members = [("booster", booster(package, n_estimators=6)), ("other", other)]
     model = CalibratedClassifier(members, cv=2, random_state=0).fit(rows[:300], y[:300])
-    found, expected = run(to_onnx(model, rows), "X", rows), of_python(model, rows, confidence=False)
+    found, expected = run(to_onnx(model), "X", rows), of_python(model, rows, confidence=False)
     for name, values in expected.items():
         assert (np.abs(found[name] - values) < 1e-6).mean() > 0.99, name
     assert np.abs(found["p"] - expected["p"]).max() < 1e-6
 
 
 def test_settings_of_boosters():
-    """Large numbers that single precision does not tell apart, and other trees."""
+    """Large numbers that single precision does not tell apart, other trees, dropped trees."""
     rows, y = rows_of(2, 500)
     seconds = 1.7e9 + np.round(10 * rows)
     for package, settings, X in (
         ("lightgbm", {}, seconds),
         ("lightgbm", {"zero_as_missing": True}, rows),
         ("lightgbm", {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, rows),
-        ("xgboost", {"num_parallel_tree": 2}, rows),
+        ("xgboost", {"booster": "dart", "rate_drop": 0.5, "num_parallel_tree": 2}, rows),
         ("catboost", {"grow_policy": "Lossguide"}, rows),
     ):
         model = CalibratedClassifier(
@@ -425,7 +456,7 @@ def test_categories_of_lightgbm_are_named():
     model = CalibratedClassifier(booster("lightgbm", n_estimators=5), calibrate_on="holdout")
     table = pd.DataFrame({"a": rows[:, 0], "b": pd.Categorical(np.where(y, "x", "y"))})
     with pytest.raises(InputError, match="categories of its own for ONNX, got those of 'b'"):
-        to_onnx(model.fit(table, y), table)
+        to_onnx(model.fit(table, y))
 
 
 @pytest.mark.parametrize("package", BOOSTERS)
@@ -443,7 +474,7 @@ def test_boosters_of_named_columns_and_any_labels(package):
     if package == "catboost":
         model = pickle.loads(pickle.dumps(model))
     assert model.feature_names_in_.tolist() == list("abcde")
-    found = run(to_onnx(model, rows), "X", rows)["p"]
+    found = run(to_onnx(model), "X", rows)["p"]
     np.testing.assert_allclose(found, model.predict_proba(table)[:, 1], rtol=0, atol=2e-6)
 
 

@@ -26,12 +26,13 @@ from vennforest.export.formulas import (
     shifted_formula,
 )
 from vennforest.export.onnx_graph import OUTPUTS, OnnxGraph
-from vennforest.export.onnx_models import add_model_scores
+from vennforest.export.onnx_models import model_scores
 from vennforest.export.proof import (
     N_ROWS,
     SCORES,
     Rows,
     answered,
+    cells_of_graph,
     distinct_cells,
     draw_rows,
     draw_scores,
@@ -67,10 +68,9 @@ def to_onnx(
         models and support vector machines of scikit-learn, models of XGBoost, LightGBM and CatBoost
         without categories of their own, and some transformers are written in double precision;
         skl2onnx converts the others.
-    X : array or data frame of shape (n_rows, d)
-        Any rows like those of training, by which the drawn rows are made; a calibrator needs none.
-        With a data frame the graph has an input of shape (n, 1) for each column, of float64 or
-        text.
+    X : array or data frame of shape (n_rows, d), optional
+        Any rows like those of training, by which the drawn rows are made. With a data frame the
+        graph has an input of shape (n, 1) for each column, of float64 or text.
     confidence : bool, default=False
         Whether to add the ends of the 95% confidence intervals, ``low95`` and ``high95``.
 
@@ -88,18 +88,18 @@ def to_onnx(
         If onnx or onnxruntime is not installed, or skl2onnx for steps and models that it converts.
     ValueError
         If the model has subforests of its own for each example, groups (``by``), a changed prior of
-        more than two classes, a user's function, a step that skl2onnx does not convert, or a
-        booster with categories of its own; or if the graph answers otherwise than the model for
-        drawn rows.
+        more than two classes, a user's function, a step that skl2onnx does not convert within a
+        minute, or a booster with categories of its own; or if the graph answers otherwise than the
+        model for drawn rows, or these cannot be drawn without ``X``.
 
     Notes
     -----
     The graph is run by onnxruntime on 200 drawn rows before it is returned: in the range of ``X``,
-    at its ends and beyond, with missing, infinite and unknown cells. Probabilities, bounds and
-    intervals must differ from Python's by at most 1e-9 plus a hundred-thousandth of p or 1 - p,
-    whichever is smaller. Where a score misses the end of a step by rounding, they may be those of
-    the neighbouring step. Scores that differ from that of a calibration example by rounding alone
-    are taken for it.
+    or else of the numbers in the graph, at its ends and beyond, with missing, infinite and unknown
+    cells. Probabilities, bounds and intervals must differ from Python's by at most 1e-9 plus a
+    hundred-thousandth of p or 1 - p, whichever is smaller. Where a score misses the end of a step
+    by rounding, they may be those of the neighbouring step. Scores that differ from that of a
+    calibration example by rounding alone are taken for it.
     """
     if not isinstance(model, CalibratedClassifier | Calibrator):
         raise TypeError(
@@ -110,15 +110,10 @@ def to_onnx(
         return _calibrator_graph(model, confidence)
     _check_exportable(model)
     graph, state = OnnxGraph(len(model.classes_)), model._state
-    if X is None:
-        raise InputError(
-            "X must be rows like those of training, by which the graph is compared with the model "
-            "before it is returned, got none: to_onnx(model, X)"
-        )
     names = [str(name) for name in getattr(model, "feature_names_in_", ())] or None
     inputs, is_text = [graph.input("X", None, model.n_features_in_)], [False] * model.n_features_in_
     frame = names and needed("pandas", "models of named columns").DataFrame
-    if is_frame(X):
+    if X is not None and is_frame(X):
         names, is_text = map(list, zip(*_columns_of(model, X), strict=True))
         pairs, frame = zip(names, is_text, strict=True), type(X)
         inputs = [graph.input(name, None, 1, text=text) for name, text in pairs]
@@ -134,8 +129,12 @@ def to_onnx(
             formulas |= interval_formulas(curves, Score())
         outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores[-1]))
     outputs = _combined(model, outputs_of_folds)
-    columns = [X[name].to_numpy() for name in names or ()] if is_frame(X) else np.asarray(X).T
-    cells = [distinct_cells(*pair) for pair in zip(columns, is_text, strict=True)]
+    if X is None:
+        tensors = [*graph.constants.values(), *graph.initializers]
+        cells = cells_of_graph(graph.onnx, graph.nodes, tensors, len(is_text))
+    else:
+        columns = [X[name].to_numpy() for name in names or ()] if is_frame(X) else np.asarray(X).T
+        cells = [distinct_cells(*pair) for pair in zip(columns, is_text, strict=True)]
     rows = Rows(draw_rows(cells), names, frame, [column.name for column in inputs])
     expected = expected_answers(model, rows, confidence)
     if len(rows.numbers()):
@@ -236,7 +235,7 @@ def _model_scores(graph: OnnxGraph, model: Any, votes: Any, inputs: Sequence[Any
     estimator = without_frozen(model)
     if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = add_model_scores(graph, estimator, inputs, votes=votes)
+    scores = model_scores(graph, estimator, inputs, votes=votes)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)

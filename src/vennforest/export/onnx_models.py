@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from itertools import combinations
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import softmax as softmax_of
@@ -13,6 +16,7 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import all_estimators
 
@@ -25,8 +29,13 @@ from vennforest.forest import FORESTS
 from vennforest.linear import MAX_DISTANCE, LinearClassifier
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 
+MAX_SECONDS = 60.0
+"""Seconds after which a conversion is stopped: some searches of skl2onnx do not end."""
 
-def add_model_scores(
+Result = TypeVar("Result")
+
+
+def model_scores(
     graph: OnnxGraph,
     estimator: Any,
     inputs: Sequence[Any],
@@ -68,7 +77,7 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
         return _linear_scores(graph, model, rows)
     if isinstance(model, LinearClassifierMixin):
         decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
-        return _linear_probabilities(graph, model, decision)
+        return _probabilities(graph, model, decision)
     if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
         return _vector_machine_scores(graph, model, rows)
     if isinstance(model, VotingClassifier) and model.voting == "soft":
@@ -76,9 +85,7 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
             np.ones(len(model.estimators_)) if model.weights is None else model._weights_not_none
         )
         shares = (np.array(weights) / np.sum(weights)).tolist()
-        parts = [
-            add_model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_
-        ]
+        parts = [model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_]
         return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
     if isinstance(model, FORESTS):
         return forest_scores(graph, model, rows, votes)
@@ -103,7 +110,7 @@ def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
     return with_first(graph, graph.value(logistic(Written(logits))))
 
 
-def _linear_probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
+def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
     """Add the probabilities (n, k) of decision values, or these where the model has no others."""
     if not hasattr(model, "predict_proba"):
         return _of_two(graph, decision) if len(model.classes_) == 2 else decision
@@ -113,9 +120,9 @@ def _linear_probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
     p = softmax_of(model.decision_function(rows), axis=1)
     if np.allclose(p, model.predict_proba(rows)):
         return graph.node("Softmax", decision, axis=1)
-    shares = Written(graph.value(logistic(Written(decision))))
-    total = shares.sum()  # where all underflow scikit-learn answers with equal shares
-    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), shares / total))
+    each = Written(graph.value(logistic(Written(decision))))
+    total = each.sum()  # where all underflow scikit-learn answers with equal shares
+    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), each / total))
 
 
 def _of_two(graph: OnnxGraph, decision: str) -> str:
@@ -181,6 +188,46 @@ def _imputed(graph: OnnxGraph, step: SimpleImputer, rows: str) -> str:
     return graph.node("Concat", values, flags, axis=1)
 
 
+def _binary(graph: OnnxGraph, step: Binarizer, rows: str) -> str:
+    return graph.value(if_at_most(Written(rows), float(step.threshold), 0.0, 1.0))
+
+
+def _products(graph: OnnxGraph, step: PolynomialFeatures, rows: str) -> str:
+    """Add products of columns: those of each degree are gathered, with a column of ones."""
+    ones = graph.value(0.0 * Written(rows).smallest() + 1.0)
+    columns = graph.node("Concat", rows, ones, axis=1)
+    features = [
+        [j for j, power in enumerate(powers) for _ in range(power)] for powers in step.powers_
+    ]
+    degree = max(1, *map(len, features))
+    indices = np.array([part + [step.n_features_in_] * (degree - len(part)) for part in features])
+    factors = [graph.node("Gather", columns, graph.constant(i), axis=1) for i in indices.T.copy()]
+    for factor in factors[1:]:
+        factors[0] = graph.node("Mul", factors[0], factor)
+    return factors[0]
+
+
+def _bins(graph: OnnxGraph, step: KBinsDiscretizer, rows: str) -> str:
+    """Add the numbers of bins, or a column for each bin."""
+    starts = [np.asarray(edges[1:-1], float) for edges in step.bin_edges_]
+    numbers = [np.arange(len(start) + 1.0) for start in starts]
+    bins = graph.value(Written(rows).look_up(starts, {"bin": numbers})["bin"])
+    if step.encode == "ordinal":
+        return bins
+    columns = np.repeat(np.arange(len(starts)), [*map(len, numbers)])
+    each = graph.node("Gather", bins, graph.constant(columns), axis=1)
+    return graph.double(graph.node("Equal", each, graph.number(np.concatenate(numbers))))
+
+
+TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
+    SimpleImputer: _imputed,
+    Binarizer: _binary,
+    PolynomialFeatures: _products,
+    KBinsDiscretizer: _bins,
+}
+"""Transformers that skl2onnx writes in single precision, or otherwise than scikit-learn."""
+
+
 # --- skl2onnx ------------------------------------------------------------------------------------
 
 
@@ -215,7 +262,7 @@ def _converted(
 
     classifiers = (cls for _, cls in all_estimators("classifier"))  # it imports all of scikit-learn
     types_within = map(type, nested_estimators(estimator))
-    written_types = set(filter(_is_written, (SimpleImputer, *classifiers, *types_within)))
+    written = set(filter(_is_written, (*TRANSFORMERS, *classifiers, *types_within)))
     types = []
     for column in inputs:
         tensor = column.type.tensor_type
@@ -223,29 +270,30 @@ def _converted(
         types.append((column.name, kind([None, tensor.shape.dim[1].dim_value])))
     is_classifier = isinstance(estimator, ClassifierMixin)
     options = {id(estimator): {"zipmap": False}} if is_classifier else None
-    hint = "; for named columns give a data frame: to_onnx(model, X)"
+    hint = "; of a model of named columns give rows too: to_onnx(model, X)"
     try:
-        model = convert_sklearn(
-            estimator,
-            initial_types=types,
-            options=None if type(estimator) in written_types else options,
-            target_opset={"": OPSET, "ai.onnx.ml": 3},
-            custom_conversion_functions=dict.fromkeys(written_types, add_part),
-            custom_shape_calculators=dict.fromkeys(written_types, set_types),
+        model = within_limit(
+            lambda: convert_sklearn(
+                estimator,
+                initial_types=types,
+                options=None if type(estimator) in written else options,
+                target_opset={"": OPSET, "ai.onnx.ml": 3},
+                custom_conversion_functions=dict.fromkeys(written, add_part),
+                custom_shape_calculators=dict.fromkeys(written, set_types),
+            )
         )
     except Exception as error:
-        names = dict.fromkeys(type(part).__name__ for part in nested_estimators(estimator))
         raise InputError(
-            f"the model must be of parts that skl2onnx converts, got {', '.join(names)}, where it "
-            f"failed with {type(error).__name__}, {one_line(error)}: keep it in Python with "
-            f"vennforest.save, or leave the unknown part out{hint if inputs[0].name == 'X' else ''}"
+            f"estimator must be one that skl2onnx converts: {type(error).__name__}, "
+            f"{one_line(error)}{hint if inputs[0].name == 'X' else ''}"
         ) from error
 
     def write_part(number: int, codes: list[str]) -> list[str]:
         part, doubles = parts[number], [*map(graph.double, codes)]
         rows = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
-        if isinstance(part, SimpleImputer):
-            return [_imputed(graph, part, rows)]
+        for kind, write in TRANSFORMERS.items():
+            if isinstance(part, kind):
+                return [write(graph, part, rows)]
         scores = _written_scores(graph, part, rows, "soft")
         assert scores is not None
         label = graph.node("ArgMax", scores, axis=1, keepdims=0)
@@ -257,5 +305,25 @@ def _converted(
 
 def _is_written(cls: type) -> bool:
     """Return whether models or transformers of a class are written here."""
-    kinds = (SimpleImputer, LinearClassifier, LinearClassifierMixin)
+    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin)
     return issubclass(cls, kinds) or tree_writer(cls) is not None
+
+
+def within_limit(function: Callable[[], Result]) -> Result:
+    """Return the result of a function, or raise an error if it takes too long."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(MAX_SECONDS)
+    if thread.is_alive():
+        stop = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        stop(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+        raise TimeoutError(f"it did not end within {MAX_SECONDS:.0f} seconds")
+    return future.result()

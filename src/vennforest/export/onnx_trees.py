@@ -13,7 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+)
 from sklearn.tree import DecisionTreeClassifier
 
 from vennforest._messages import listed
@@ -49,7 +53,7 @@ NodeValues = tuple[Any, NDArray[np.floating]]
 NodeSplit = tuple[dict[str, Any], dict[str, Any], int, float, bool]
 """Left and right child, feature, threshold, and whether missing cells go to the left."""
 
-CONSTANT = Tree(*np.array([[-1], [-1], [0], [0], [0]]))
+LEAF = Tree(*np.array([[-1], [-1], [0], [0], [0]]))
 """A tree of one node, which adds the same value for every row."""
 
 
@@ -95,6 +99,21 @@ def _gradient_scores(graph: OnnxGraph, model: GradientBoostingClassifier, rows: 
     return _boosted(graph, _single(graph, rows), trees, start, factor)
 
 
+def _adaboost_scores(graph: OnnxGraph, model: AdaBoostClassifier, rows: str) -> str:
+    """Add a weighted vote of trees."""
+    if not all(isinstance(part, DecisionTreeClassifier) for part in model.estimators_):
+        raise InputError(f"estimator must have no {model} for ONNX: use trees in its place")
+    k = len(model.classes_)
+    votes = np.where(np.eye(k) == 1, 1.0, -1.0 / (k - 1))
+    weights = model.estimator_weights_ / model.estimator_weights_.sum() / (k - 1)
+    trees = []
+    for part, weight in zip(model.estimators_, weights.tolist(), strict=False):
+        values = weight * votes[part.tree_.value[:, 0].argmax(axis=1)]
+        trees.append([(part.tree_, column) for column in values.T])
+    decision = _sum_of_trees(graph, _single(graph, rows), trees)
+    return graph.node("Softmax", decision, axis=1)
+
+
 # --- other packages ------------------------------------------------------------------------------
 
 
@@ -135,20 +154,19 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     if n_used := getattr(model, "best_iteration", -1) + 1:  # of early stopping
         booster = booster[:n_used]
     learner = json.loads(booster.save_raw("json"))["learner"]
-    parameters, part = learner["learner_model_param"], learner["gradient_booster"]
+    about, part = learner["learner_model_param"], learner["gradient_booster"]
+    weights, part = part.get("weight_drop"), part.get("gbtree", part)
     if part["name"] != "gbtree":
-        raise InputError(
-            f"{type(model).__name__} must have booster='gbtree' for ONNX, got {part['name']!r}"
-        )
+        raise InputError(f"{type(model).__name__} must be made of trees, got {part['name']!r}")
     single = np.float32
-    start = np.array(json.loads(f"[{parameters['base_score'].strip('[]')}]"), single)
-    k = max(int(parameters["num_class"]), 1)
+    start = np.array(json.loads(f"[{about['base_score'].strip('[]')}]"), single)
+    k = max(int(about["num_class"]), 1)
     if k == 1:
         start = -np.log((single(1) / start - single(1)).astype(float)).astype(single)
-    per_class: list[list[NodeValues]] = [[(CONSTANT, start)] for start in np.resize(start, (k, 1))]
+    per_class: list[list[NodeValues]] = [[(LEAF, start)] for start in np.resize(start, (k, 1))]
     categories: list[int] = []
     pairs = zip(part["model"]["trees"], part["model"]["tree_info"], strict=True)
-    for entry, j in pairs:
+    for i, (entry, j) in enumerate(pairs):
         left, right, feature, to_left = (
             np.array(entry[name])
             for name in ("left_children", "right_children", "split_indices", "default_left")
@@ -157,7 +175,8 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         categories += feature[np.array(entry["split_type"]) == 1].tolist()
         # The left child is that of numbers below the threshold.
         threshold = np.nextafter(condition, single(-np.inf)).astype(float)
-        per_class[j].append((Tree(left, right, feature, threshold, to_left), condition))
+        values = condition * single(weights[i] if weights else 1)
+        per_class[j].append((Tree(left, right, feature, threshold, to_left), values))
     _refuse_categories(model, categories)
     rounds = [list(group) for group in zip(*per_class, strict=True)]
     raw = _sum_of_trees(graph, _single(graph, rows), rounds, single=True)
@@ -242,6 +261,7 @@ WRITERS: dict[str, Callable[[OnnxGraph, Any, str], str]] = {
     **{cls.__name__: forest_scores for cls in (DecisionTreeClassifier, *FORESTS)},
     "HistGradientBoostingClassifier": _histogram_scores,
     "GradientBoostingClassifier": _gradient_scores,
+    "AdaBoostClassifier": _adaboost_scores,
     "LGBMClassifier": _lightgbm_scores,
     "XGBClassifier": _xgboost_scores,
     "CatBoostClassifier": _catboost_scores,
@@ -275,7 +295,7 @@ def _boosted(
 
     ``factor`` multiplies the sum; without ``is_softmax`` each class has a logistic function.
     """
-    constants: list[NodeValues] = [(CONSTANT, np.array([value])) for value in start]
+    constants: list[NodeValues] = [(LEAF, np.array([value])) for value in start]
     raw = factor * Written(_sum_of_trees(graph, rows, [constants, *trees]))
     if len(start) == 1:
         return with_first(graph, graph.value(logistic(raw)))

@@ -117,8 +117,7 @@ def run_graph(graph: Any, feed: dict[str, NDArray[Any]]) -> Answers:
         return answers_of(answer, len(next(iter(feed.values()))))
     except Exception as error:
         raise InputError(
-            f"model must be one that onnxruntime runs, got {type(error).__name__}, "
-            f"{one_line(error)}: keep it in Python with vennforest.save"
+            f"model must be one that onnxruntime runs: {type(error).__name__}, {one_line(error)}"
         ) from error
 
 
@@ -264,6 +263,25 @@ def distinct_cells(column: NDArray[Any], is_text: bool) -> NDArray[Any]:
     return numbers if len(numbers) else np.zeros(1)
 
 
+def cells_of_graph(onnx: Any, nodes: Sequence[Any], tensors: Iterable[Any], d: int) -> list[Any]:
+    """Return numbers of each of d columns that the constants and splits of a graph name."""
+    rng = np.random.RandomState(1)
+    tables = [rng.standard_normal((60, d)), 30 * rng.standard_normal((20, d))]
+    for tensor in tensors:
+        if tensor.data_type in (tensor.FLOAT, tensor.DOUBLE) and list(tensor.dims[-1:]) == [d]:
+            values = onnx.numpy_helper.to_array(tensor).reshape(-1, d)
+            tables.append(values[:N_ROWS].astype(np.float64))
+    cells = list(np.concatenate(tables).T)
+    for node in nodes:
+        if node.op_type == "TreeEnsemble":
+            entries = {entry.name: entry for entry in node.attribute}
+            features = np.array(entries["nodes_featureids"].ints)
+            splits = onnx.numpy_helper.to_array(entries["nodes_splits"].t)
+            if features.max() < d:
+                cells = [np.append(part, splits[features == j]) for j, part in enumerate(cells)]
+    return [np.unique(part[np.abs(part) < np.finfo(np.float32).max]) for part in cells]
+
+
 def expected_answers(model: CalibratedClassifier, rows: Rows, confidence: bool) -> Answers:
     """Return the model's answers for drawn rows; raise an error if too few are like training's."""
     rule = "X must be rows like those of training, to be compared before the graph is returned, got"
@@ -279,7 +297,8 @@ def expected_answers(model: CalibratedClassifier, rows: Rows, confidence: bool) 
     n_in_range = is_in_range.all(axis=1).sum()
     if len(index) < MIN_ACCEPTED or n_in_range < MIN_IN_RANGE:
         raise InputError(
-            f"{rule} {n_in_range} of {N_ROWS} drawn rows with scores like those of calibration"
+            f"{rule} {n_in_range} drawn rows with scores like those of calibration: "
+            "to_onnx(model, X)"
         )
     return expected
 
