@@ -13,6 +13,10 @@ from vennforest.calibrators.venn import N_VENN_BINS, bins_of, label_of
 pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labels
 
 
+def quarters(scores):
+    return np.floor(4 * scores.reshape(len(scores), -1)[:, 0].clip(-1, 1))
+
+
 def is_positive(scores):
     return scores > 0
 
@@ -21,7 +25,7 @@ def bins_of_logits(scores):
     return bins_of(expit(scores) if scores.ndim == 1 else softmax(scores, axis=1))
 
 
-TAXONOMIES = {"label": label_of, "bins": bins_of}
+TAXONOMIES = {"label": label_of, "bins": bins_of, quarters: quarters}
 
 
 def fitted(taxonomy, scores, y, weight=None, k=2, **parameters):
@@ -42,7 +46,7 @@ def test_bounds_equal_the_oracle_over_drawn_cases():
             weight[rng.integers(n)] = 1.0
         y = rng.integers(0, k, n)
         left_out = None if rng.random() < 0.3 else rng.integers(-1, n, len(new))
-        taxonomy, category_of = list(TAXONOMIES.items())[number % 2]
+        taxonomy, category_of = list(TAXONOMIES.items())[number % 3]
         is_probability = 0 <= calibration.min() <= calibration.max() <= 1
         if k == 2 and taxonomy == "label" and not is_probability:
             category_of = is_positive
@@ -80,8 +84,22 @@ def test_decision_values_are_cut_at_zero():
     assert_allclose(venn.predict_multiprobability([-0.5, 0.2]).lower[:, 1], [0, 2 / 3])
 
 
+@pytest.mark.parametrize("values", [["low", "high"], [False, True]])
+def test_a_function_returns_numbers_or_text(values):
+    def halves(scores):
+        return np.array(values)[(scores > 0.5).astype(int)]
+
+    venn = fitted(halves, [0.1, 0.2, 0.9], [0, 1, 1])
+    assert set(venn.categories_) == set(values)
+    assert_allclose(venn.predict_multiprobability([0.3, 0.7]).lower[:, 1], [1 / 3, 1 / 2])
+    # a category that did not occur
+    assert_array_equal(fitted(halves, [0.1], [0]).predict_multiprobability([0.9]).width, [[1, 1]])
+
+
 def test_wrong_taxonomies_and_merges_are_refused():
-    with pytest.raises(ValueError, match=r"taxonomy must be one of \['label', 'bins'\], got"):
+    with pytest.raises(ValueError, match=r"taxonomy must return shape \(2,\), got \(1,\)"):
+        Venn(lambda s: s[:1]).fit([0.1, 0.9], [0, 1])
+    with pytest.raises(ValueError, match=r"taxonomy must be one of \['label', 'bins'\] or a"):
         Venn("nearest").fit([0.1, 0.9], [0, 1])
     with pytest.raises(ValueError, match="merge must be one of"):
         Venn(merge="auto").fit([0.1, 0.9], [0, 1])

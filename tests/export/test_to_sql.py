@@ -12,7 +12,7 @@ from support.exported import draw, of_logits
 from support.systems import SYSTEMS
 from vennforest import TemperatureScaling, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import IsotonicCalibration, PooledCalibration
+from vennforest.calibrators import IsotonicCalibration, PooledCalibration, Venn
 from vennforest.export import to_sql
 from vennforest.export.sql import MAX_CLASSES_OF_QUERY, Dialect
 
@@ -96,6 +96,8 @@ def test_dialects():
         to_sql(three)
     with pytest.raises(InputError, match="score must say of which class each column is"):
         to_sql(three, score=["a", "b", "c"])
+    with pytest.raises(ValueError, match="the taxonomy must have a formula, got"):
+        to_sql(Venn(np.rint).fit(scores, y))
 
 
 def test_more_classes_than_a_query_is_planned_for_are_refused():

@@ -166,7 +166,7 @@ def newton_step(
     gradient: FloatArray,
     theta: FloatArray,
     bounded: NDArray[np.bool_],
-    solve: Callable[[FloatArray, FloatArray], FloatArray],
+    solve: Callable[..., FloatArray],
 ) -> FloatArray:
     """Return a step in which the loss decreases, and after which no bounded one is below zero.
 

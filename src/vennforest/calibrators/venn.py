@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from vennforest._validation import (
@@ -20,9 +22,6 @@ from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.scores import On
 
-Taxonomy = Literal["label", "bins"]
-"""How examples are put into categories."""
-
 N_VENN_BINS = 10
 """Bins of the largest score within each label, with ``taxonomy="bins"``."""
 
@@ -36,11 +35,12 @@ class Venn(BoundedCalibrator):
 
     Parameters
     ----------
-    taxonomy : {"label", "bins"}, default="label"
+    taxonomy : {"label", "bins"} or callable, default="label"
         Which category an example is in. ``"label"``: the class with the largest score; of two
         classes the second where its score exceeds .5, or 0 if some calibration score is outside of
         [0, 1]. ``"bins"``: the class with the largest probability, split by that probability into
-        ten equal parts of [1/k, 1] (Lambrou et al. 2015).
+        ten equal parts of [1/k, 1] (Lambrou et al. 2015). A function from scores (n,) (two classes)
+        or (n, k) to n categories, numbers or text, which treats every score alone.
     merge : {"midpoint", "log", "brier"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
 
@@ -48,6 +48,8 @@ class Venn(BoundedCalibrator):
     ----------
     counts_ : ndarray of shape (n_categories, k)
         Weight of the calibration examples of each label in each category.
+    categories_ : ndarray of shape (n_categories,), or None
+        With a function: the value of each category that occurs in ``fit``, sorted.
     boundary_ : float
         With ``"label"`` and two classes: the second one is predicted above it.
 
@@ -73,11 +75,12 @@ class Venn(BoundedCalibrator):
     _is_monotone = False
     _reads = "order"
     counts_: FloatArray
+    categories_: NDArray[Any] | None
     boundary_: float
 
     def __init__(
         self,
-        taxonomy: Taxonomy = "label",
+        taxonomy: str | Callable[[FloatArray], Any] = "label",
         merge: Merge = "midpoint",
         on: On = "auto",
     ) -> None:
@@ -86,31 +89,57 @@ class Venn(BoundedCalibrator):
         self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
-        check_option(self.taxonomy, Taxonomy, "taxonomy")
+        self._check_taxonomy()
         check_option(self.merge, Merge, "merge")
         scores = counts.scores
         are_shares = self.on == "auto" and scores.min() >= 0 and scores.max() <= 1
         self.boundary_ = 0.5 if self.on_ == "probability" or are_shares else 0.0
+        self.categories_ = None
+        if callable(self.taxonomy):
+            self.categories_ = np.unique(self._values_of(scores))
         category, n_categories = self._category_of(scores), self._n_categories()
         self.counts_ = np.column_stack(
             [np.bincount(category, weight, n_categories) for weight in counts.weights.T]
         )
 
+    def _check_taxonomy(self) -> None:
+        if not callable(self.taxonomy):
+            check_option(self.taxonomy, ("label", "bins"), "taxonomy", " or a callable")
+
     def _n_categories(self) -> int:
+        if self.categories_ is not None:
+            return len(self.categories_)
         return len(self.classes_) * (N_VENN_BINS if self.taxonomy == "bins" else 1)
 
     def _category_of(self, scores: FloatArray) -> IntArray:
-        """Return the category (n,) of scores (n,) or (n, k)."""
-        if self.taxonomy == "label":
-            return label_of(scores, self.boundary_)
-        if not self.boundary_:  # of log-odds or decision values
-            is_table = scores.ndim == 2 and self.on_ == "score"
-            scores = softmax(scores, axis=1) if is_table else expit(scores)
-        return bins_of(scores)
+        """Return the category (n,) of scores (n,) or (n, k); -1 if ``fit`` did not see it."""
+        if not callable(self.taxonomy):
+            if self.taxonomy == "label":
+                return label_of(scores, self.boundary_)
+            return bins_of(scores if self.boundary_ else self._shares_of(scores))
+        assert self.categories_ is not None
+        values = self._values_of(scores)
+        category = np.searchsorted(self.categories_, values).clip(max=len(self.categories_) - 1)
+        return np.where(self.categories_[category] == values, category, -1)
+
+    def _shares_of(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) or (n, k), for bins, of log-odds or decision values."""
+        is_table = scores.ndim == 2 and self.on_ == "score"
+        return softmax(scores, axis=1) if is_table else expit(scores)
+
+    def _values_of(self, scores: FloatArray) -> NDArray[Any]:
+        """Return the categories of scores by a user's function."""
+        assert callable(self.taxonomy)
+        values: NDArray[Any] = np.asarray(self.taxonomy(scores))
+        if values.shape != (len(scores),):
+            raise ValueError(f"taxonomy must return shape ({len(scores)},), got {values.shape}")
+        return values
 
     def _check_state(self) -> None:
         super()._check_state()
-        check_option(self.taxonomy, Taxonomy, "taxonomy")
+        self._check_taxonomy()
+        has_values = self.categories_ is not None
+        require(callable(self.taxonomy) == has_values, "categories_ must be of a function")
         check_number(self.boundary_, "boundary_")
         check_array(self.counts_, "counts_", (self._n_categories(), len(self.classes_)), low=0)
         with np.errstate(over="ignore"):
@@ -120,7 +149,8 @@ class Venn(BoundedCalibrator):
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
         category = self._category_of(scores)
-        counts = self.counts_[category]
+        # Category -1 is the empty one that is added at the end.
+        counts = np.vstack([self.counts_, np.zeros(len(self.classes_))])[category]
         if left_out is not None:
             assert self.example_scores_ is not None and self.example_codes_ is not None
             example_category = self._category_of(self.example_scores_[left_out])

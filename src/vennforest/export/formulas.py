@@ -117,6 +117,8 @@ def bound_formulas(calibrator: BoundedCalibrator, scores: Term) -> dict[str, Ter
         return _venn_abers_formulas(calibrator, scores)
     if not isinstance(calibrator, Venn):
         raise no_formula("calibrator", calibrator)
+    if callable(calibrator.taxonomy):
+        raise no_formula("taxonomy", calibrator.taxonomy)
     if k > 2:
         return _venn_formulas(calibrator, scores)
     start = _starts_of_bins()

@@ -151,6 +151,36 @@ def _read_errors(path: Path | str, kind: str = "") -> Iterator[None]:
         raise InputError(f"{path} cannot be read{kind}: {one_line(error)}") from error
 
 
+class _ArrowFile:
+    """The file or stream format of Arrow, which is read from its beginning each time."""
+
+    def __init__(self, path: Path, is_stream: bool) -> None:
+        self._path, self._is_stream = str(path), is_stream
+        with self._open() as reader:
+            self.schema = reader.schema
+
+    def _open(self) -> Any:
+        open_ipc = pa.ipc.open_stream if self._is_stream else pa.ipc.open_file
+        return open_ipc(pa.memory_map(self._path))
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        with self._open() as reader:
+            if self._is_stream:
+                yield from reader
+            else:
+                yield from map(reader.get_batch, range(reader.num_record_batches))
+
+    def count_rows(self) -> int:
+        return sum(batch.num_rows for batch in self._batches())
+
+    def to_batches(
+        self, columns: Sequence[str], batch_size: int, **_: Any
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches():
+            for start in range(0, batch.num_rows, batch_size):
+                yield batch.select(columns).slice(start, batch_size)
+
+
 def _open(path: Path, form: TableFormat) -> Any:
     """Open a table as text or as an Arrow data set, depending on its first bytes."""
     if not path.exists():
@@ -163,9 +193,7 @@ def _open(path: Path, form: TableFormat) -> Any:
     if head.startswith(PARQUET) or path.is_dir():
         return _parquet(list(map(str, paths)), path)
     if head.startswith((ARROW, ARROW_STREAM)):
-        open_ipc = pa.ipc.open_file if head.startswith(ARROW) else pa.ipc.open_stream
-        with open_ipc(pa.memory_map(str(path))) as reader:  # which maps what is not compressed
-            return dataset.dataset(reader.read_all())
+        return _ArrowFile(path, is_stream=head.startswith(ARROW_STREAM))
     if head.startswith(ZIP):
         return dataset.dataset(_read_sheet(path, form))
     if not head:
