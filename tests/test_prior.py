@@ -24,7 +24,7 @@ from oracles.formulas import venn_abers
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
-from vennforest.classifier.fitting import parts_of_rows
+from vennforest.classifier.fitting import parts_of
 from vennforest.classifier.prediction import predict_rows
 from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
@@ -325,7 +325,7 @@ def test_honest_predictions_of_the_training_rows_move_too(method):
     merge = "log" if method == "venn-abers" else "auto"
     model = CalibratedClassifier(forest, method=method, merge=merge, random_state=0).fit(X, y)
     moved = model.with_prior({1: 0.5})
-    parts = parts_of_rows(np.arange(len(y)), None)
+    parts = parts_of(np.arange(len(y)))
     old = np.array([y[parts != part].mean() for part in parts])  # counted without the row, too
 
     def shifted(p):

@@ -71,7 +71,11 @@ FAULTS = [
         "powers = (scaled - scaled.smallest())",
     ),
     ("calibrators/venn.py", "(counts + 1) / total", "(counts + 2) / total"),
-    ("calibrators/venn_abers.py", "steps.a, steps.b, ends]", "steps.a, steps.b]"),
+    (
+        "calibrators/venn_abers.py",
+        "steps.a[stays], steps.b[stays], places[stays]]",
+        "steps.a[stays], steps.b[stays]]",
+    ),
     ("calibrators/venn_abers_kernels.py", "right = max(right, k)", "right = min(right, k)"),
     (
         "calibrators/venn_abers_kernels.py",

@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 
 from oracles import maps
 from vennforest.calibrators import SplineCalibration
-from vennforest.calibrators.newton import _newton_step, fit_logistic, group_scores, least_squares
+from vennforest.calibrators.newton import fit_logistic, group_scores, least_squares, newton_step
 from vennforest.calibrators.spline import (
     ROUGHNESS,
     SPLINE_RIDGE,
@@ -112,7 +112,7 @@ def test_a_step_that_holds_too_many_coefficients_descends_all_the_same():
     for _ in range(600):
         theta, gradient = rng.exponential(0.1, 3), rng.normal(size=3)
         bounded = np.ones(3, np.bool_)
-        step = _newton_step(hessian, gradient, theta, bounded, least_squares)
+        step = newton_step(hessian, gradient, theta, bounded, least_squares)
         assert (theta + step >= -1e-12).all()
         assert gradient @ step <= 0
         uphill += np.allclose(step, np.maximum(-gradient / np.diag(hessian), -theta))

@@ -137,6 +137,7 @@ def test_scores_put_together_have_the_bounds_of_all_scores(rng, shape, weighted,
             constants.setattr(venn_abers, "MAX_TABLE_SCORES", 8)
             constants.setattr(venn_abers, "N_SPREAD_SCORES", 4)
             constants.setattr(venn_abers, "N_END_SCORES", 1)
+            constants.setattr(venn_abers, "MAX_ROUNDING", 1e-12)
             model = fitted(scores, y, weight)
             (table,) = model._tables
             assert table.condensed() is table
@@ -146,6 +147,27 @@ def test_scores_put_together_have_the_bounds_of_all_scores(rng, shape, weighted,
                 assert_allclose(bounds_of(model, new, rows), bounds, rtol=0, atol=tolerance)
         if shape == "useless" and n > 200:
             assert len(table.x) < n / 2
+
+
+@pytest.mark.parametrize("rare", [0, 1])
+def test_bounds_among_thousands_of_one_label_are_up_to_a_thousandth_wider(rng, rare):
+    scores = np.sort(rng.normal(size=80_000))
+    rate = 1e-4 * np.exp(scores if rare else -scores)
+    y = np.where(rng.random(len(scores)) < rate, rare, 1 - rare)
+    labels = np.column_stack([y == 0, y == 1]).astype(float)
+    table = venn_abers.StepTable(scores, labels)
+    condensed = table.condensed()
+    assert len(condensed.x) < 30_000
+    assert condensed.condensed() is condensed
+    new = np.concatenate([scores, np.nextafter(scores, np.inf)])
+    exact, bounds = np.empty((2, 2, len(new)))
+    table.look_up(new, exact)
+    condensed.look_up(new, bounds)
+    assert_array_equal(bounds[1 - rare], exact[1 - rare])
+    of_label, exact_of_label = (p[1] if rare else 1 - p[0] for p in (bounds, exact))
+    assert (of_label >= exact_of_label).all()
+    assert (of_label <= exact_of_label * (1 + venn_abers.MAX_ROUNDING) + 1e-15).all()
+    assert (of_label > exact_of_label).any()
 
 
 def test_zeros_of_either_sign_are_one_score():

@@ -23,6 +23,7 @@ from vennforest import CalibratedClassifier, audit, estimate_performance, load, 
 from vennforest.calibrators import VectorScaling
 from vennforest.calibrators.blend import fit_blend
 from vennforest.classifier import fitting
+from vennforest.sources.row_hashes import hash_rows
 
 
 def rows(k=2, n=300, seed=0):
@@ -87,7 +88,11 @@ def test_scores_are_those_of_models_that_did_not_see_the_row(k, ensemble):
             for fold in member.folds:
                 of_member[fold.rows] = fold.scores
         of_folds = [[fold.score(new) for fold in member.folds] for member in blend.members]
-        part, expected = np.random.RandomState(0).permutation(n) % fitting.N_PARTS, np.empty((n, k))
+        order = np.unique(hash_rows(X), return_inverse=True)[1]
+        part, expected = (
+            np.random.RandomState(0).permutation(n)[order] % fitting.N_PARTS,
+            np.empty((n, k)),
+        )
         for held in range(fitting.N_PARTS):
             held_out = [[of_member[part == held]] for of_member in scores]
             rest = [of_member[part != held] for of_member in scores]
@@ -289,18 +294,28 @@ def test_no_row_of_a_blend_is_predicted_with_its_own_label(k, grouped, monkeypat
         assert_array_equal(a, b)
 
 
-def test_a_blend_of_labels_that_are_noise_shows_no_skill():
+def members_of_columns(n):
+    """Return two models of all six columns, and n - 2 of two columns each."""
+    columns = [range(6)] * 2 + [[i % 6, (i + 1 + i // 6) % 6] for i in range(n - 2)]
+    kinds = [LogisticRegression(C=0.1), GaussianNB()]
+    return [
+        (f"m{i}", make_pipeline(make_column_transformer(("passthrough", [*some])), kinds[i % 2]))
+        for i, some in enumerate(columns)
+    ]
+
+
+@pytest.mark.parametrize(("k", "n_models"), [(4, 2), pytest.param(10, 25, marks=pytest.mark.slow)])
+def test_a_blend_of_labels_that_are_noise_shows_no_skill(k, n_models):
     auc, difference, covered = [], [], []
     for seed in range(6):
-        X, y = noise(300, 4, seed)
-        new, labels = noise(500, 4, 100 + seed)
-        members = [("a", LogisticRegression(C=0.1)), ("b", GaussianNB())]
-        model = CalibratedClassifier(members, random_state=seed).fit(X, y)
+        X, y = noise(300, k, seed)
+        new, labels = noise(500, k, 100 + seed)
+        model = CalibratedClassifier(members_of_columns(n_models), random_state=seed).fit(X, y)
         p = model.oob_probability_
         auc.append(roc_auc_score(y, p, multi_class="ovr"))
         difference.append(log_loss(y, p) - log_loss(labels, model.predict_proba(new)))
         confidence = model.predict_confidence(new)
-        covered.append(((confidence.lower <= 0.25) & (confidence.upper >= 0.25)).mean())
+        covered.append(((confidence.lower <= 1 / k) & (confidence.upper >= 1 / k)).mean())
     assert np.mean(auc) < 0.5 + 3 * np.std(auc) / 6**0.5
     assert np.mean(difference) > -3 * np.std(difference) / 6**0.5
     assert np.mean(covered) > 0.85

@@ -157,7 +157,7 @@ def test_bagging_over_any_base_by_hand(base, settings, votes):
 
 def test_members_over_text_are_scored_out_of_bag():
     rng = np.random.default_rng(3)
-    X = rng.choice(list("xyz"), (150, 2))
+    X = rng.choice(list("xyz"), (150, 4))
     y = ((X[:, 0] == "x") + rng.normal(size=150) > 0.5).astype(int)
     members = make_pipeline(OneHotEncoder(handle_unknown="ignore"), GaussianNB())
     members.steps.insert(1, ("dense", FunctionTransformer(np.asarray)))
@@ -196,3 +196,41 @@ def test_forests_of_few_trees_are_announced(trees, is_told):
         CalibratedClassifier(RandomForestClassifier(trees, random_state=0)).fit(X, y)
     told = [w for w in caught if f"the ensemble has {trees} members" in str(w.message)]
     assert bool(told) == is_told
+
+
+def categories(n, n_values, seed=0):
+    """Draw rows (n, 3) of n_values**3 kinds and labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, n_values, (n, 3)).astype(float)
+    return X, (rng.random(n) < 1 / (1 + np.exp(1 - X[:, 0] + X[:, 1] * X[:, 2]))).astype(int)
+
+
+def test_rows_of_which_few_are_distinct_are_calibrated_in_folds():
+    X, y = categories(200, 3)
+    with pytest.warns(UserWarning, match="27 of 200 rows are distinct"):
+        model = CalibratedClassifier(RandomForestClassifier(20), random_state=0).fit(X, y)
+    assert model.calibrate_on_ == "cv" and "distinct" in model.calibrate_on_reason_
+    for fold in model._state.folds:
+        kind = X[fold.rows] @ [9, 3, 1]
+        assert len(np.unique(np.column_stack([kind, fold.scores]), axis=0)) == len(np.unique(kind))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (categories(200, 12), categories(90, 2)):  # many are distinct; few rows
+            model = CalibratedClassifier(RandomForestClassifier(30), random_state=0).fit(*rows)
+            assert model.calibrate_on_ == "oob"
+
+
+def test_out_of_bag_scores_of_copies_have_a_warning():
+    X, y = categories(200, 3)
+    forest = RandomForestClassifier(30, random_state=0)
+    with pytest.warns(UserWarning, match="lean against their own labels"):
+        model = CalibratedClassifier(forest, calibrate_on="oob").fit(X, y)
+    assert model.calibrate_on_ == "oob"
+    kind = X @ [9, 3, 1]
+    lean = [
+        model.calibration_scores_[(kind == k) & (y == 1)].mean()
+        - model.calibration_scores_[(kind == k) & (y == 0)].mean()
+        for k in np.unique(kind)
+        if len(np.unique(y[kind == k])) == 2
+    ]
+    assert np.mean(lean) < 0

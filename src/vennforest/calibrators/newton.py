@@ -142,7 +142,7 @@ def fit_logistic(
     for _ in range(MAX_NEWTON_STEPS):
         gradient = features @ (total * p - positive) + penalty @ (theta - mean)
         hessian = (features * (total * p * (1 - p))) @ features.T + penalty
-        step = _newton_step(hessian, gradient, theta, bounded, solve)
+        step = newton_step(hessian, gradient, theta, bounded, solve)
         decrease, before = -float(gradient @ step), decrease
         # Near the minimum each gain is far below the last one, until only rounding is left.
         if decrease <= LAST_GAIN * size or before / 4 <= decrease <= ROUNDING_GAIN * size:
@@ -161,7 +161,7 @@ def fit_logistic(
     return theta, hessian * mass
 
 
-def _newton_step(
+def newton_step(
     hessian: FloatArray,
     gradient: FloatArray,
     theta: FloatArray,

@@ -38,6 +38,9 @@ MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is 
 # Distinct scores up to which tables have all. Of more, they have what the steps need, so many that
 # are spread over all ranks, and so many at either end, where single labels decide on an interval.
 MAX_TABLE_SCORES, N_SPREAD_SCORES, N_END_SCORES = 1 << 16, 1 << 14, 1 << 8
+MAX_ROUNDING = (
+    2.0**-10
+)  # of a bound that steps at every score, as a share of its distance from 0 or 1
 Int32Array = NDArray[np.int32]
 
 VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
@@ -120,22 +123,36 @@ class StepTable:
         Points between which the slope of a step is taken, and those at which a step ends, stay: a
         fit is the largest, over points at or before the score, of the smallest slopes to points
         after it, and without the other points it is the same.
+
+        Among examples of one label alone a bound may step at every score. Between the first and the
+        last of the steps that differ by at most `MAX_ROUNDING` scores are put together so that the
+        bound is that of the last one: where all are negative, at the smallest score, so that p1 is
+        too high, and where all are positive at the largest, so that p0 is too low. The other bound
+        is the same.
         """
         m = len(self.x)
         if m <= MAX_TABLE_SCORES:
             return self
-        is_kept = np.zeros(m + 1, bool)
+        is_kept, is_rounded = np.zeros((2, m + 1), bool)
         is_kept[:N_END_SCORES] = is_kept[-N_END_SCORES:] = True
-        for steps in (self.p0, self.p1):
-            ends = np.searchsorted(self.x, steps.ends) + 1
-            is_kept[np.concatenate([steps.a, steps.b, ends])] = True
         is_kept[np.searchsorted(self.W, np.linspace(0, self.W[-1], N_SPREAD_SCORES))] = True
+        for label, steps in enumerate((self.p0, self.p1)):
+            places = np.append(0, np.searchsorted(self.x, steps.ends) + 1)
+            distance = np.maximum(steps.fits if label else 1 - steps.fits, np.finfo(float).tiny)
+            level = np.floor(np.log(distance) / np.log1p(MAX_ROUNDING))
+            passed = np.append(0.0, np.cumsum(self.weights[:, label]))[places]
+            is_first = np.append(True, (np.diff(level) != 0) | (np.diff(passed) != 0))
+            stays = is_first | np.append(is_first[1:], True)
+            is_kept[np.concatenate([steps.a[stays], steps.b[stays], places[stays]])] = True
+            is_rounded[places[~stays]] = label
         if is_kept.all():
             return self
         points = np.flatnonzero(is_kept)
+        is_rounded[points] = False
+        last = np.where(np.add.reduceat(is_rounded, points[:-1]), points[:-1], points[1:] - 1)
         weights = np.add.reduceat(self.weights, points[:-1], axis=0)
         # Again, until nothing changes: a table that is read from a file is condensed as well.
-        return StepTable(self.x[points[1:] - 1], weights).condensed()
+        return StepTable(self.x[last], weights).condensed()
 
 
 class VennAbers(BoundedCalibrator):
@@ -175,9 +192,10 @@ class VennAbers(BoundedCalibrator):
     *Weights* count as so many observations, the new object as one. Their sum is at most 1e15.
 
     *More than 65,536 scores*: where neither bound changes, neighbouring scores are put together,
-    with at most 1/16,384 of the weight. The bounds stay the same; confidence intervals are those of
-    the scores put together, on average 1 to 2% narrower than those of single scores where this was
-    measured. `to_json` writes these scores.
+    with at most 1/16,384 of the weight. The bounds stay the same, save among hundreds of examples
+    of one label without another, where they are up to 0.1% of themselves wider; confidence
+    intervals are those of the scores put together, on average 1 to 2% narrower than those of single
+    scores where this was measured. `to_json` writes these scores.
 
     Examples
     --------
@@ -286,23 +304,30 @@ class VennAbers(BoundedCalibrator):
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
-        bounds = self._isotonic_bounds(scores, left_out)
-        return bounds.widen(self._predict_proba(scores)) if self.merge == "pooled" else bounds
+        p = self.pool_._evaluation(self._scores_of_pool(scores)) if self.merge == "pooled" else None
+        return self._bounds(scores, p, left_out)
 
-    def _isotonic_bounds(
-        self, scores: FloatArray, left_out: IntArray | None = None
+    def _bounds(
+        self, scores: FloatArray, p: FloatArray | None, left_out: IntArray | None = None
     ) -> Multiprobability:
-        """Return the bounds of the isotonic fits, not widened to contain a pooled probability."""
+        """Return the bounds of the isotonic fits, widened to contain pooled p (n,) or (n, k)."""
         sides = np.empty((2, len(self.classes_), len(scores)))
         if scores.ndim == 1:
-            self._look_up(0, scores, left_out, sides[:, 1])
+            p0, p1 = ends = sides[:, 1]
+            self._look_up(0, scores, left_out, ends)
+            is_widened = None
+            if p is not None:  # as `widen` does, in a third of the time
+                is_widened = (p < p0) | (p > p1)
+                np.minimum(p0, p, out=p0)
+                np.maximum(p1, p, out=p1)
             np.subtract(1, sides[::-1, 1], out=sides[:, 0])
-            return Multiprobability(sides[0].T, sides[1].T, self.classes_)
+            return Multiprobability(sides[0].T, sides[1].T, self.classes_, widened=is_widened)
         for j, column in enumerate(scores.T):
             self._look_up(j, np.ascontiguousarray(column), left_out, sides[:, j])
         # Row by row, so that the sum of a row does not depend on the number of rows.
         lower, upper = normalised_bounds(*np.ascontiguousarray(sides.transpose(0, 2, 1)))
-        return Multiprobability(lower, upper, self.classes_)
+        bounds = Multiprobability(lower, upper, self.classes_)
+        return bounds if p is None else bounds.widen(p)
 
     def _look_up(
         self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray
@@ -389,11 +414,11 @@ class VennAbers(BoundedCalibrator):
         top, n_rows = np.empty(len(new), np.intp), len(new)
         p, lower, upper, low, high = np.empty((5, n_rows))
         for block in row_blocks(n_rows, len(self.classes_)):
-            bounds = self._isotonic_bounds(new[block])
             if self.merge == "pooled":
                 merged = self._predict_proba(new[block])
-                bounds = bounds.widen(merged)
+                bounds = self._bounds(new[block], merged if new.ndim == 2 else merged[:, 1])
             else:
+                bounds = self._bounds(new[block], None)
                 merged = bounds.merge(self.merge)
             if self.shift_ is not None:
                 merged = shift_probabilities(merged, self.shift_.factors)

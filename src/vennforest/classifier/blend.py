@@ -25,11 +25,12 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.blend import fit_blend
 from vennforest.calibrators.softmax import SoftmaxMap
-from vennforest.classifier.fitting import fit_to_examples, parts_of_rows
+from vennforest.classifier.fitting import fit_to_examples, parts_of
 from vennforest.linear import LinearClassifier, mean_model, softmax
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
+from vennforest.sources.row_hashes import hash_rows
 
 MEMBER_MAP = SoftmaxMap(ridge=1.0, shrinkage=0.01)
 """Of a model's scores to probabilities, with few parameters."""
@@ -235,7 +236,7 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
 
     The maps of scores to probabilities and the weights are fitted to all calibration examples.
     Calibration scores are of blends of which no model, map or weight has seen the example, nor
-    another of its group.
+    another of its group; no map or weight has seen a copy of its row.
     """
     examples = common_examples(named_folds)
     first = next(iter(examples.values()))
@@ -246,7 +247,10 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
     ]
     model = BlendedModel(unfitted, np.empty(0), np.empty(0), data.classes).fit_to(examples)
     assert first.rows is not None
-    parts = parts_of_rows(first.rows, data.groups)
+    units = hash_rows(data.X) if data.groups is None else data.groups
+    parts = parts_of(units[first.rows])
+    if data.groups is None and not parts.any():  # of copies of one row
+        parts = parts_of(first.rows)
     if not parts.any():
         raise InputError(
             "groups must be two or more with several estimators, got one: no part of the rows can "

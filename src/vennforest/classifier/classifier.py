@@ -96,7 +96,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         - ``"cv"``: folds.
         - ``"training"``: the training data itself, without any guarantee.
         - ``"auto"``: ``"oob"`` for bagged ensembles whose bags can be verified, unless groups or a
-          splitter are given, or a step before the ensemble sees labels or resamples; else ``"cv"``.
+          splitter are given, a step before the ensemble sees labels or resamples, or fewer than a
+          quarter of the rows (of 100 or more) are distinct; else ``"cv"``.
         - an object with a method ``folds``: see `vennforest.sources`.
 
         The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``, once a fold

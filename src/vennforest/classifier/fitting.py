@@ -40,14 +40,14 @@ def fit_to_examples(
     return fitted
 
 
-def parts_of_rows(rows: IntArray, row_groups: IntArray | None) -> IntArray:
-    """Return the part, below `N_PARTS`, of calibration examples (n,), by their ``rows``.
+def parts_of(units: NDArray[Any]) -> IntArray:
+    """Return the part, below `N_PARTS`, of examples (n,), by the ``units`` to which they belong.
 
-    Parts depend on no label and keep the rows of a group together; ``row_groups`` are those of the
-    rows given to ``fit``, None: none. Where there is one group, there is one part.
+    Parts depend on no label. A unit is a row by its number or its hash, with which copies are of
+    one part, or a group. Where there is one unit, there is one part.
     """
-    units = np.unique(rows if row_groups is None else row_groups[rows], return_inverse=True)[1]
-    return np.random.RandomState(0).permutation(units.max() + 1)[units] % N_PARTS
+    number = np.unique(units, return_inverse=True)[1]
+    return np.random.RandomState(0).permutation(number.max() + 1)[number] % N_PARTS
 
 
 def method_has_bounds(method: Any) -> bool:

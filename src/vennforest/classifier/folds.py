@@ -33,6 +33,10 @@ SOURCE_PARAMETERS = {
 }
 """The parameters of sources, and which source takes each."""
 
+MIN_SHARE_OF_DISTINCT_ROWS, MIN_ROWS_FOR_FOLDS = 0.25, 100
+"""Share of distinct rows below which ensembles are calibrated in folds by default, and rows from
+which on."""
+
 MODEL_IS_FROZEN = "the model is frozen: the data given to fit calibrates it"
 
 
@@ -52,7 +56,8 @@ def fit_folds(
         name: (own_model(with_seed(e, random_state)), data) for name, (e, data) in members.items()
     }
     seed = int(random_state.randint(2**31 - 1))
-    sources = {name: choose_source(model, *member) for name, member in members.items()}
+    n_distinct = len(np.unique(hashes))
+    sources = {name: choose_source(model, *member, n_distinct) for name, member in members.items()}
     data = next(iter(members.values()))[1]
     estimators = [estimator for estimator, _ in members.values()]
     check_training_data(estimators, data, hashes, [name for name, _ in sources.values()])
@@ -150,9 +155,25 @@ def _folds_of(
     return [data.with_positive_weight().fold(estimator)]
 
 
-def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, str]:
-    """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause."""
+def choose_source(
+    model: Any, estimator: Any, data: TrainingData, n_distinct: int
+) -> tuple[str, str]:
+    """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause.
+
+    ``n_distinct`` is the number of distinct rows. A tree that did not see a row has seen its
+    copies: of these, those of a class have lower scores of it out of bag than the others, and this
+    order says nothing of new rows. In folds all copies in a fold have one score.
+    """
     source = model.calibrate_on
+    is_repetitive = len(
+        data
+    ) >= MIN_ROWS_FOR_FOLDS and n_distinct < MIN_SHARE_OF_DISTINCT_ROWS * len(data)
+    copies = f"{n_distinct:,} of {len(data):,} rows are distinct"
+    if source == "oob" and is_repetitive:
+        warn(
+            f"{copies}: out-of-bag scores of copies lean against their own labels, and intervals "
+            'are too narrow. Use calibrate_on="cv"'
+        )
     if not isinstance(source, str):
         return type(source).__name__, "it was given"
     has_splitter = not (model.cv is None or isinstance(model.cv, Integral))
@@ -185,6 +206,10 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
     if has_splitter:
         return "cv", f"cv is a {type(model.cv).__name__}, which separates rows as bags do not"
     if (reason := steps_obstacle(estimator)) is not None:
+        return "cv", reason
+    if is_repetitive:
+        reason = f"{copies}, and out-of-bag scores of copies lean against their own labels"
+        warn(f"calibrate_on='auto' is 'cv' here: {reason}")
         return "cv", reason
     return "oob", "the members of the ensemble leave examples out of bag"
 

@@ -10,7 +10,7 @@ import numpy as np
 from vennforest._validation import FloatArray
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier.blend import BlendedModel
-from vennforest.classifier.fitting import fit_calibrators, parts_of_rows
+from vennforest.classifier.fitting import fit_calibrators, parts_of
 from vennforest.classifier.prediction import FittedClassifier, Prediction, RowScores, predict_scores
 from vennforest.groups import codes_of
 from vennforest.multiprobability import Multiprobability
@@ -55,10 +55,10 @@ def predict_examples(fitted: FittedClassifier, scored: Sequence[Fold] | None = N
     examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
     rows = CalibrationExamples.of(examples).rows
     ends = np.cumsum([len(fold.codes) for fold in examples])
-    # Without row numbers each example is a row.
-    part_of_example = parts_of_rows(
-        np.arange(ends[-1]) if rows is None else rows, None if rows is None else fitted.row_groups
-    )
+    units = np.arange(ends[-1]) if rows is None else rows  # without row numbers each is a row
+    if rows is not None and fitted.row_groups is not None:
+        units = fitted.row_groups[rows]
+    part_of_example = parts_of(units)
     parts = np.split(part_of_example, ends[:-1])
     values = np.full((ends[-1], 3, len(fitted.classes)), np.nan)
     of_fold = np.split(values, ends[:-1])
