@@ -70,6 +70,14 @@ def test_the_mean_of_models_has_the_mean_of_their_logits(k):
     assert_allclose(mean_model(models).decision_function(X), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_five_folds_answer_as_one_product(k):
+    X, y = rows(k)
+    models = [LinearClassifier().fit(X[part::5], y[part::5]) for part in range(5)]
+    expected = np.mean([model.decision_function(X) for model in models], axis=0)
+    assert_allclose(mean_model(models).decision_function(X), expected, rtol=0, atol=5e-13)
+
+
 def test_a_row_does_not_depend_on_others_and_sparse_rows_are_read_as_dense_ones():
     X, y = rows(3)
     model = LinearClassifier().fit(X, y)
