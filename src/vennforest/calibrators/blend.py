@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,7 @@ def _minimise(
         some = total[rows] * (total.sum() / max(total[rows].sum(), np.finfo(float).tiny))
         start = _minimise(logs[:, rows], codes[rows], some, mean, start)
     is_bounded, of_label = np.arange(m + k) < m, (np.arange(n), codes)
+    solve: Any = np.linalg.solve
 
     def evaluate(theta: FloatArray) -> tuple[float, FloatArray]:
         z = np.tensordot(theta[:m], logs, 1) + theta[m:]
@@ -95,7 +97,7 @@ def _minimise(
         hessian[:m, m:] = weighted.sum(axis=1)
         hessian[m:, :m] = hessian[:m, m:].T
         hessian[m:, m:] += np.diag(share.sum(axis=0)) - share.T @ p
-        step = newton_step(hessian, gradient, theta, is_bounded, np.linalg.solve)
+        step = newton_step(hessian, gradient, theta, is_bounded, solve)
         decrease, length = -float(gradient @ step), 1.0
         if decrease <= LAST_GAIN * loss:  # convergence is quadratic
             theta = theta + step
