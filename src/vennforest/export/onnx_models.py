@@ -234,11 +234,11 @@ def _converted(
             custom_shape_calculators=dict.fromkeys(written_types, set_types),
         )
     except Exception as error:
-        names = dict.fromkeys(type(part).__name__ for part in nested_estimators(estimator))
+        kinds = ", ".join(dict.fromkeys(type(p).__name__ for p in nested_estimators(estimator)))
         raise InputError(
-            f"the model must be of parts that skl2onnx converts, got {', '.join(names)}, where it "
-            f"failed with {type(error).__name__}, {one_line(error)}: keep it in Python with "
-            f"vennforest.save, or leave the unknown part out{hint if inputs[0].name == 'X' else ''}"
+            f"the model must be of parts that skl2onnx converts, got {kinds}, where it failed with "
+            f"{type(error).__name__}, {one_line(error)}: keep it in Python with vennforest.save, "
+            f"or leave the unknown part out{hint if inputs[0].name == 'X' else ''}"
         ) from error
 
     def write_part(number: int, codes: list[str]) -> list[str]:
