@@ -72,7 +72,7 @@ def test_fitted_boosters_are_calibrated_and_not_touched(package, k):
 
 
 @pytest.mark.parametrize("package", BOOSTERS)
-def test_columns_in_another_order_are_refused_or_read_by_name(package):
+def test_columns_in_another_order_are_refused(package):
     X, y, new, _ = data(2)
     frame, new = (pd.DataFrame(rows, columns=["a b", "c", "é", "d"]) for rows in (X, new))
     model = CalibratedClassifier(booster(package), calibrate_on="holdout").fit(frame, y)
@@ -80,11 +80,8 @@ def test_columns_in_another_order_are_refused_or_read_by_name(package):
     for fitted in (model, frozen):
         p, others = fitted.predict_proba(new), new[["c", "a b", "é", "d"]]
         assert_array_equal(fitted.predict_proba(pl.from_pandas(new)), p)
-        if package == "catboost":
-            assert_array_equal(fitted.predict_proba(others), p)
-        else:
-            with pytest.raises(ValueError, match=r"columns of training|feature_names mismatch"):
-                fitted.predict_proba(others)
+        with pytest.raises(ValueError, match="columns of training"):
+            fitted.predict_proba(others)
 
 
 class Copying(LogisticRegression):

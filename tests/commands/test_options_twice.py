@@ -45,7 +45,7 @@ def test_an_option_twice(name, param, monkeypatch):
             else (f"{option}={first}", other, second)
         )
         if param.multiple:
-            assert parsed(name, monkeypatch, *twice)[param.name] == [first, second]
+            assert list(parsed(name, monkeypatch, *twice)[param.name]) == [first, second]
         else:
             with pytest.raises(InputError, match=f"{option} must be given once"):
                 parsed(name, monkeypatch, *twice)

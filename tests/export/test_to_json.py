@@ -122,6 +122,14 @@ def test_changed_numbers_are_refused_or_give_probabilities(rng, name, n_values):
             assert ((p >= 0) & (p <= 1)).all()
 
 
+def test_probabilities_are_reversed_at_one_alone():
+    scores = np.linspace(0.01, 0.99, 60)
+    document = json.loads(to_json(VennAbers().fit(scores, scores > 0.4)))
+    document["calibrator"]["reversed_at_"] = 0.0
+    with pytest.raises(InputError, match="reversed_at_ must be one of"):
+        from_json(json.dumps(document))
+
+
 def number_paths(part, path=()):
     """Yield the paths to the numbers of a document."""
     for key, value in part.items() if isinstance(part, dict) else enumerate(part):

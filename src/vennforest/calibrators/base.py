@@ -520,7 +520,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             is_order = np.array_equal(np.sort(self.column_codes_), np.arange(k))
             require(is_order, "column_codes_ must have each class once")
         if self.reversed_at_ is not None:
-            require(self.reversed_at_ in (0, 1), "reversed_at_ must be 0 or 1, or None")
+            centers = (1.0,) if self.on_ == "probability" else (0.0, 1.0)
+            require(self.reversed_at_ in centers, f"reversed_at_ must be one of {centers}, or None")
             require(k == 2, "reversed_at_ must be None with more than two classes")
         if self.shift_ is not None:
             is_shift = isinstance(self.shift_, ShiftedPrior) and len(self.shift_.shares) == k

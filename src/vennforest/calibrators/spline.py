@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 from scipy.special import expit
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_array
 from vennforest.calibrators.base import normalised_formula
 from vennforest.calibrators.formula import Term, Value, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
@@ -17,6 +17,7 @@ from vennforest.counts import ScoreCounts
 N_KNOTS = 8  # knots of the slope
 # Penalties of the bend to choose among, from the straightest map to the most pliable.
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
+MAX_SLOPE = 1e100  # of a map that is read: sums of larger ones overflow
 SPLINE_RIDGE = 0.3  # penalty of the distance of the mean slope from 1 and of the intercept from 0
 NARROW_RANGE = 1e-9  # relative range of the log-odds up to which all of them count as one
 
@@ -79,6 +80,11 @@ class SplineCalibration(ProbabilityCalibrator):
             roughness.append(penalty)
         self.shares_ = np.array(shares)
         self.intercept_, self.roughness_ = np.array(intercepts), np.array(roughness)
+
+    def _check_map(self) -> None:
+        for slopes in self.slopes_:
+            check_array(slopes, "slopes_", (None,), low=0, high=MAX_SLOPE)
+        super()._check_map()
 
     def _map_formula(self, p: Term) -> Term:
         of_rest, of_class = shrunk_pair(p, self.shrinkage, *map(entry_or_row, self.shares_.T))

@@ -56,6 +56,9 @@ NodeSplit = tuple[dict[str, Any], dict[str, Any], int, float, bool]
 LEAF = Tree(*np.array([[-1], [-1], [0], [0], [0]]))
 """A tree of one node, which adds the same value for every row."""
 
+STUMP = Tree(*np.array([[1, -1, -1], [2, -1, -1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]))
+"""The same as ONNX has it: onnxruntime before 1.30 misreads a node whose children are one leaf."""
+
 
 # --- scikit-learn --------------------------------------------------------------------------------
 
@@ -363,6 +366,8 @@ def _add_tree(
     leaves: dict[str, list[Any]],
 ) -> None:
     """Append the nodes and leaves of a tree to lists; ``values`` has one value per node."""
+    if len(values) == 1:
+        tree, values = STUMP, np.repeat(values, 3)
     is_leaf = tree.children_left < 0
     number = np.where(
         is_leaf,
@@ -377,12 +382,10 @@ def _add_tree(
         leaves["targetids"].append(target)
     leaves["weights"] += values[is_leaf].tolist()
     leaves["targetids"] += [target] * int(is_leaf.sum())
-    # A tree that is one leaf has a node whose two children are that leaf.
-    parents = np.flatnonzero(~is_leaf) if len(is_leaf) > 1 else np.array([0])
-    nodes["featureids"] += np.maximum(tree.feature[parents], 0).tolist()
+    parents = np.flatnonzero(~is_leaf)
+    nodes["featureids"] += tree.feature[parents].tolist()
     nodes["splits"] += tree.threshold[parents].tolist()
     nodes["missing_value_tracks_true"] += tree.missing_go_to_left[parents].astype(int).tolist()
     for name, children in (("true", tree.children_left), ("false", tree.children_right)):
-        child = np.maximum(children[parents], 0)
-        nodes[f"{name}nodeids"] += number[child].tolist()
-        nodes[f"{name}leafs"] += is_leaf[child].astype(int).tolist()
+        nodes[f"{name}nodeids"] += number[children[parents]].tolist()
+        nodes[f"{name}leafs"] += is_leaf[children[parents]].astype(int).tolist()
