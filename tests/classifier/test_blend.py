@@ -304,7 +304,7 @@ def members_of_columns(n):
     ]
 
 
-# With ten classes and 30 rows of each, a row out of fold scores below average for its own label. The
+# With 30 rows of each of ten classes a row out of fold scores below average for its own label. The
 # pool's full maps read the scores backwards, which new rows do not repay; one model does so too.
 BACKWARDS = pytest.mark.xfail(reason="maps of ten classes learn the bias of folds", strict=True)
 
