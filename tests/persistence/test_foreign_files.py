@@ -5,17 +5,18 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 skops = pytest.importorskip("skops.io")
 
 import vennforest  # noqa: E402
-from support.forging import rewritten, save_spoilt, with_nodes  # noqa: E402
+from support.forging import rewritten, save_spoilt  # noqa: E402
 from vennforest import (  # noqa: E402
     CalibratedClassifier,
     IsotonicCalibration,
@@ -26,7 +27,8 @@ from vennforest import (  # noqa: E402
 from vennforest._messages import InputError  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
 from vennforest.persistence.archive import FORMAT_VERSION  # noqa: E402
-from vennforest.persistence.parts import check_parts, is_trusted  # noqa: E402
+from vennforest.persistence.forests import pack_forest  # noqa: E402
+from vennforest.persistence.parts import is_trusted  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = X[::5], Y[::5]
@@ -168,39 +170,49 @@ def test_an_archive_that_unpacks_to_gigabytes_is_not_read(path, tmp_path, monkey
         vennforest.load(path)
 
 
-def point(name, value):
-    def change(array):
-        array[0] = value
-        return array
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(4, random_state=0).fit(X, Y)
 
-    return lambda forest: with_nodes(forest.estimators_[0], **{name: change})
+
+def point(name, value):
+    def change(nodes):
+        nodes[name][0] = value
+        return nodes
+
+    return "nodes", change
+
+
+@pytest.mark.parametrize(("name", "change"), [
+    point("left_child", 10**6),
+    point("right_child", 0),
+    point("feature", 30),
+    ("counts", lambda counts: counts + 1),
+    ("bare_forest", lambda forest: RandomForestClassifier(2).fit(*load_iris(return_X_y=True))),
+    ("values", lambda values: values[:, :1]),
+    ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"][:-1]}),
+])  # fmt: skip
+def test_arrays_that_are_no_forest_are_refused(forest, name, change):
+    packed = pack_forest(forest)
+    with pytest.raises(ValueError):
+        replace(packed, **{name: change(getattr(packed, name))}).forest()
 
 
 @pytest.mark.parametrize(
     "forge",
     [
-        point("left_child", 10**6),
-        point("right_child", 0),
-        point("feature", 30),
-        point("values", np.nan),
-        lambda forest: vars(forest).update(n_features_in_=29),
-        lambda forest: vars(forest).update(classes_=np.array([0, 1, 2])),
-        lambda forest: vars(forest).update(n_outputs_=2),
-        lambda forest: vars(forest.estimators_[0]).update(n_classes_=7),
-        lambda forest: vars(forest.estimators_[0]).update(n_outputs_=2),
-        lambda forest: vars(forest.estimators_[0]).pop("max_depth"),
-        lambda forest: vars(forest.estimators_[0]).update(criterion="none"),
-        lambda forest: vars(forest.estimators_[0]).update(tree_="a tree"),
-        lambda forest: forest.estimators_.append("a tree"),
-        lambda forest: forest.estimators_.clear(),
+        lambda tree: vars(tree).update(n_classes_=7),
+        lambda tree: vars(tree).update(n_outputs_=2),
+        lambda tree: vars(tree).pop("max_depth"),
+        lambda tree: vars(tree).update(criterion="none"),
     ],
+    ids=["n_classes_", "n_outputs_", "no max_depth", "criterion"],
 )
-def test_forests_that_could_not_predict_are_refused(forge):
-    forest = RandomForestClassifier(4, random_state=0).fit(X, Y)
-    check_parts(forest)
-    forge(forest)
+def test_trees_that_could_not_predict_are_refused(forest, forge):
+    packed = pack_forest(forest)
+    forge(packed.bare_trees[0])
     with pytest.raises((ValueError, AttributeError)):
-        check_parts(forest)
+        packed.forest()
 
 
 @pytest.mark.parametrize("name", ["numpy", "warnings", "check_cv", "train_test_split", "numbers"])

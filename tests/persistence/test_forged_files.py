@@ -1,29 +1,26 @@
 """Files and documents in which one learnt value was replaced: refused, or answered as usual."""
 
+import copy
 import json
 import os
 import secrets
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import (
-    BaggingClassifier,
-    GradientBoostingClassifier,
-    RandomForestClassifier,
-)
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.ensemble import RandomForestClassifier
 
 pytest.importorskip("skops")
 
 import vennforest
-from support.forging import save_spoilt, with_nodes
+from support.forging import save_spoilt
 from vennforest import PlattScaling, PooledCalibration, Venn
 from vennforest._messages import InputError
 from vennforest.export import from_json, to_json
-from vennforest.persistence.parts import check_parts
+from vennforest.persistence.forests import pack_forest
 from vennforest.sources import Fold
 
 ROWS = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
@@ -65,75 +62,49 @@ def test_five_thousand_drawn_forgeries():
     assert_refused_or_answered(tried("drawn", 5000, secrets.randbelow(2**31)))
 
 
-@pytest.fixture
-def forest():
-    return RandomForestClassifier(3, random_state=0).fit(ROWS, ROWS[:, 0] + ROWS[:, 1] > 0)
+@pytest.fixture(scope="module")
+def packed():
+    forest = RandomForestClassifier(3, random_state=0).fit(ROWS, ROWS[:, 0] + ROWS[:, 1] > 0)
+    return pack_forest(forest)
 
 
-def at(index, value):
-    """Return a function that replaces cells of an array."""
-
-    def change(array):
-        array[index] = value
-        return array
-
-    return change
+def changed(packed, name, index, value):
+    column = packed.nodes[name].copy()
+    column[index] = value
+    return replace(packed, nodes={**packed.nodes, name: column})
 
 
-@pytest.mark.parametrize("value", [-1, 3, 1_000_000])
-def test_features_beyond_the_row_are_refused(forest, value):
-    with_nodes(forest.estimators_[1], feature=at(0, value))
+def test_features_of_leaves_are_refused(packed):
+    leaves = packed.nodes["left_child"] == -1
     with pytest.raises(ValueError, match=r"features must be in \[0, 3\)"):
-        check_parts(forest)
+        changed(packed, "feature", leaves, 1_000_000).forest()
 
 
-def test_features_of_leaves_are_refused(forest):
-    tree = forest.estimators_[1]
-    with_nodes(tree, feature=at(tree.tree_.children_left == -1, 1_000_000))
+def test_features_beyond_the_row_are_refused(packed):
     with pytest.raises(ValueError, match=r"features must be in \[0, 3\)"):
-        check_parts(forest)
+        changed(packed, "feature", 0, 3).forest()
 
 
-@pytest.mark.parametrize("change", [lambda depth: depth - 1, lambda depth: 10**9])
-def test_depths_are_those_of_the_nodes(forest, change):
-    with_nodes(forest.estimators_[2], max_depth=change)
-    with pytest.raises(ValueError, match="max_depth must be"):
-        check_parts(forest)
+def test_depths_are_those_of_the_nodes(packed):
+    trained = RandomForestClassifier(3, random_state=0).fit(ROWS, ROWS[:, 0] + ROWS[:, 1] > 0)
+    expected = [tree.tree_.max_depth for tree in trained.estimators_]
+    assert [tree.tree_.max_depth for tree in packed.forest().estimators_] == expected
 
 
-def test_another_number_of_nodes_is_refused(forest):
-    with_nodes(forest.estimators_[0], node_count=lambda n: n - 2)
-    with pytest.raises(ValueError, match="node_count must be"):
-        check_parts(forest)
-
-
-def test_a_child_of_two_parents_is_refused(forest):
-    tree = forest.estimators_[0]
-    with_nodes(tree, left_child=at(0, tree.tree_.children_right[0]))
+def test_a_child_of_two_parents_is_refused(packed):
+    right = packed.nodes["right_child"][0]
     with pytest.raises(ValueError, match="nodes must have one parent each"):
-        check_parts(forest)
-
-
-def test_trees_within_other_models_are_checked():
-    y = ROWS[:, 0] > 0
-    bag = BaggingClassifier(DecisionTreeClassifier(), 2, random_state=0).fit(ROWS, y)
-    boosted = GradientBoostingClassifier(n_estimators=2).fit(ROWS, y)
-    check_parts([bag, boosted])
-    with_nodes(bag.estimators_[1], left_child=at(0, 10**6))
-    tree = boosted.estimators_[1, 0].tree_
-    tree.value[0] = np.nan
-    for model in (bag, boosted):
-        with pytest.raises(ValueError, match=r"children must come after|values must be finite"):
-            check_parts(model)
+        changed(packed, "left_child", 0, right).forest()
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("estimator", "a tree"), ("n_jobs", np.ones(2)), ("warm_start", {})]
 )
-def test_parameters_that_no_forest_has_are_refused(forest, name, value):
+def test_parameters_that_no_forest_has_are_refused(packed, name, value):
+    forest = copy.copy(packed.bare_forest)
     setattr(forest, name, value)
     with pytest.raises(ValueError, match=name):
-        check_parts(forest)
+        replace(packed, bare_forest=forest).forest()
 
 
 @pytest.mark.parametrize(("name", "of_first"), [("factors_", -5e-324), ("weights_", -1e-9)])
@@ -158,10 +129,9 @@ def test_a_fold_whose_model_gives_no_scores_is_refused():
         fold._check_state()
 
 
-def test_leaves_without_probabilities_are_refused(forest):
-    with_nodes(forest.estimators_[0], values=np.zeros_like)
+def test_leaves_without_probabilities_are_refused(packed):
     with pytest.raises(ValueError, match="values must sum to 1 in leaves"):
-        check_parts(forest)
+        replace(packed, values=np.zeros_like(packed.values)).forest()
 
 
 def test_counts_whose_sum_overflows_are_refused(tmp_path):

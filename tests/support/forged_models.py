@@ -26,6 +26,7 @@ from vennforest.calibrators import METHODS, make_calibrator
 from vennforest.export import from_json, to_json
 from vennforest.persistence import model_file
 from vennforest.persistence.archive import HEADER
+from vennforest.persistence.parts import to_stored
 
 SECONDS = 60
 """Time limit of one forgery."""
@@ -148,7 +149,7 @@ def part_of(value, key):
 
 def forged(model, path, forgery):
     """Return a copy of a model in which the value at ``path`` is replaced."""
-    stored = copy.deepcopy(model)
+    stored = copy.deepcopy(to_stored(model))
     parts = [stored]
     for key in path:
         parts.append(part_of(parts[-1], key))
@@ -213,7 +214,7 @@ def cases():
     every = [
         (name, model, question, path, forgery)
         for name, model, question in models()
-        for path, forgery in places(model)
+        for path, forgery in places(to_stored(model))
     ]
     every += [
         (name, document, question, path, forgery)

@@ -4,9 +4,6 @@ import json
 import zipfile
 from unittest import mock
 
-import numpy as np
-from sklearn.tree._tree import Tree
-
 import vennforest
 from vennforest.persistence import model_file
 from vennforest.persistence.archive import HEADER, SCHEMA
@@ -34,19 +31,3 @@ def save_spoilt(model, path):
     """Save a model that ``save`` refuses since it is not as ``fit`` left it."""
     with mock.patch.object(model_file, "check_readable"):
         vennforest.save(model, path)
-
-
-def with_nodes(tree, **forged):
-    """Replace the fitted ``tree_`` of a tree by one with forged fields of its state or its nodes.
-
-    Each is a function of the present array or number.
-    """
-    state = tree.tree_.__getstate__()
-    for name, change in forged.items():
-        if name in state:
-            state[name] = change(state[name])
-        else:
-            state["nodes"][name] = change(state["nodes"][name])
-    n_classes = np.array([len(tree.classes_)], dtype=np.intp)
-    tree.tree_ = Tree(tree.n_features_in_, n_classes, 1)
-    tree.tree_.__setstate__(state)

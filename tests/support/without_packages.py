@@ -195,7 +195,7 @@ def calls(folder):
         "to_sql": lambda: export.to_sql(calibrator),
         "to_sql in another dialect": lambda: export.to_sql(calibrator, dialect="postgres"),
         "to_onnx": lambda: export.to_onnx(calibrator),
-        "to_onnx of a forest": lambda: export.to_onnx(forest, X),
+        "to_onnx of a forest": lambda: export.to_onnx(forest),
         "to_onnx of another classifier": lambda: export.to_onnx(scaled, X),
         "report.check": evaluation,
         "report.evaluate": evaluate,

@@ -21,7 +21,7 @@ from vennforest._messages import InputError, how_to_install, listed, needed, war
 from vennforest._program import __version__
 from vennforest._state import is_own_type
 from vennforest.persistence.archive import FORMAT_VERSION, HEADER, SCHEMA, open_archive
-from vennforest.persistence.parts import check_parts, is_trusted, names_of_types
+from vennforest.persistence.parts import from_stored, is_trusted, names_of_types, to_stored
 
 SAVED_LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Libraries whose versions are in every header, besides those of a model's types."""
@@ -76,7 +76,7 @@ def write_model(
     skops = _skops()
     with written_whole(path) as part:
         try:
-            skops.dump(model, part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+            skops.dump(to_stored(model), part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
         except (OSError, MemoryError):
             raise
         except Exception as error:
@@ -111,7 +111,7 @@ def _skops() -> Any:
 def check_readable(path: Path, types: Sequence[str]) -> None:
     """Raise an `InputError` if a file with these types could not be loaded."""
     try:
-        check_parts(_skops().load(path, trusted=types))
+        from_stored(_skops().load(path, trusted=types))
     except MemoryError:
         raise
     except Exception as error:  # a parameter of another type, a function without a name
@@ -126,7 +126,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
 
     A file may contain types of vennforest, types that skops trusts, trees of scikit-learn, and
     those of skrub's ``TableVectorizer``. The fitted state of vennforest's own types and of
-    scikit-learn's trees is checked; other arrays are not, so load files from people you trust.
+    forests is checked; other arrays are not, so load files from people you trust.
 
     Parameters
     ----------
@@ -160,8 +160,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         _check_versions(header, name)
         trusted_types = [*filter(is_trusted, types), *names_of_types(trusted)]
         try:
-            model = skops.load(archive.fp, trusted=trusted_types)
-            check_parts(model)
+            model = from_stored(skops.load(archive.fp, trusted=trusted_types))
         except (MemoryError, ImportError):
             raise
         except Exception as error:

@@ -1,106 +1,85 @@
-"""The types that model files may contain, and the check of the parts that are read."""
+"""Conversion of models to the form that is stored, and the types that files may contain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import _split
-from sklearn.tree import BaseDecisionTree
-from sklearn.tree._tree import Tree
 
-from vennforest._state import check_state, is_own_type
-from vennforest._validation import check_labels, require
-from vennforest.forest import FORESTS, MixedForestClassifier
+from vennforest._state import check_state, is_own_type, with_state
+from vennforest.persistence.forests import PackedTrees, pack_forest
 
-NO_CHILD, NO_FEATURE = -1, -2
-"""Children and feature of a leaf in scikit-learn's trees."""
+Memo = dict[int, tuple[Any, Any]]
+"""New and old object by id of the old one, which is kept so that its id is not reused."""
 
 
-def check_parts(model: Any) -> None:
-    """Raise an error if a part of a model that was read cannot result from a fit.
+def to_stored(model: Any) -> Any:
+    """Return a copy of a model in which forests are replaced by `PackedTrees`."""
+    return _replaced(model, _stored_part, {})
 
-    The parts of scikit-learn that are checked are forests and trees, since their nodes are followed
-    without a check.
+
+def from_stored(model: Any) -> Any:
+    """Return the model from the result of `to_stored`.
+
+    Raises
+    ------
+    ValueError
+        If ``_check_state`` of an object rejects its state.
     """
-    for part in _parts_of(model, {}):
-        if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
-            _check_tree(part)
-        if isinstance(part, (*FORESTS, MixedForestClassifier)) and hasattr(part, "estimators_"):
-            _check_forest(part)
+    memo: Memo = {}
+    restored = _replaced(model, _restored_part, memo)
+    for part, _ in memo.values():
         if is_own_type(type(part)):
             check_state(part)
+    return restored
 
 
-def _parts_of(value: Any, visited: dict[int, Any]) -> Iterator[Any]:
-    """Yield the parts of an object that are not ``visited``, and then the object."""
-    if isinstance(value, str | int | float | None) or id(value) in visited:
-        return
-    visited[id(value)] = value
-    parts: Iterable[Any] = ()
-    if isinstance(value, list | tuple):
-        parts = value
-    elif isinstance(value, dict):
-        parts = value.values()
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        parts = value.ravel().tolist()
-    elif isinstance(value, BaseEstimator) or is_own_type(type(value)):
-        parts = value.__getstate__().values()
-    for part in parts:
-        yield from _parts_of(part, visited)
-    yield value
+def _stored_part(value: Any) -> Any:
+    if isinstance(value, np.memmap):  # joblib gives its workers large arrays as files
+        return np.asarray(value)
+    return pack_forest(value) or value
 
 
-def _check_forest(forest: Any) -> None:
-    """Refuse parameters that no forest has, and trees of other classes or features."""
-    forest._validate_params()
-    require(isinstance(forest.estimator, BaseDecisionTree), "estimator must be a tree")
-    check_labels(forest.classes_)
-    k, trees = len(forest.classes_), forest.estimators_
-    require(forest.n_outputs_ == 1 and forest.n_classes_ == k, f"n_classes_ must be {k}")
-    require(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
-    for tree in trees:
-        require(isinstance(tree, BaseDecisionTree), "estimators_ must be trees")
-        require(tree.n_features_in_ == forest.n_features_in_, "trees must have its features")
-        # Trees of a forest are fitted to class indices.
-        require(np.array_equal(tree.classes_, np.arange(k)), "trees must have its classes")
+def _restored_part(value: Any) -> Any:
+    packed = value if type(value) is PackedTrees else pack_forest(value)
+    return value if packed is None else packed.forest()
 
 
-def _check_tree(estimator: Any) -> None:
-    """Refuse parameters that no tree has, and nodes out of place."""
-    estimator._validate_params()
-    tree, n_features = estimator.tree_, estimator.n_features_in_
-    require(type(tree) is Tree and tree.n_features == n_features, "tree_ must be of its features")
-    require(0 < tree.node_count == tree.capacity, "node_count must be the number of nodes")
-    require(estimator.n_outputs_ == tree.n_outputs, "n_outputs_ must be that of the tree")
-    state = tree.__getstate__()
-    nodes, values, n_nodes = state["nodes"], state["values"], tree.node_count
-    children = np.stack([nodes["left_child"], nodes["right_child"]])
-    is_inner = children[0] != NO_CHILD
-    require((is_inner == (children[1] != NO_CHILD)).all(), "nodes must have two children or none")
-    links, parents = children[:, is_inner], np.flatnonzero(is_inner)
-    is_in_tree = (links > parents) & (links < n_nodes)
-    require(is_in_tree.all(), "children must come after their parent, in its tree")
-    is_tree = len(np.unique(links)) == links.size == n_nodes - 1
-    require(is_tree, "nodes must have one parent each")
-    level, depth = np.zeros(1, np.intp), -1
-    while len(level):
-        level, depth = children[:, level[is_inner[level]]].ravel(), depth + 1
-    require(tree.max_depth == depth, f"max_depth must be {depth}")
-    feature = nodes["feature"]
-    is_feature = np.where(is_inner, (feature >= 0) & (feature < n_features), feature == NO_FEATURE)
-    require(is_feature.all(), f"features must be in [0, {n_features})")
-    require(not np.isnan(nodes["threshold"]).any(), "threshold must be numbers")
-    require(np.isfinite(values).all(), "values must be finite")
-    if is_classifier(estimator) and tree.n_outputs == 1:
-        k = len(estimator.classes_)
-        require(estimator.n_classes_ == values.shape[2] == k, f"n_classes_ must be {k}")
-        leaves = values[~is_inner]
-        is_share = (leaves >= 0).all() and np.abs(leaves.sum(axis=2) - 1).max() < 1e-6
-        require(is_share, "values must sum to 1 in leaves")
+def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
+    """Return a structure in which each part is replaced by ``replace(part)``.
+
+    Objects with replaced parts are copied, others are shared. An object that occurs twice remains a
+    single object in the result.
+    """
+    if isinstance(value, str | int | float | None):
+        return value
+    if id(value) not in memo:
+        part = replace(value)
+        memo[id(value)] = (
+            (part if part is not value else _rebuilt(value, replace, memo)),
+            value,
+        )
+    return memo[id(value)][0]
+
+
+def _rebuilt(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
+    if type(value) is dict:
+        parts = {key: _replaced(part, replace, memo) for key, part in value.items()}
+        return parts if any(parts[key] is not value[key] for key in parts) else value
+    if type(value) in (list, tuple):
+        items = [_replaced(part, replace, memo) for part in value]
+        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if is_same else type(value)(items)
+    if isinstance(value, BaseEstimator) or is_own_type(type(value)):
+        state = value.__getstate__()
+        new_state = _replaced(state, replace, memo)
+        if new_state is not state:
+            return with_state(type(value), new_state)
+    return value
 
 
 TRUSTED = frozenset(
