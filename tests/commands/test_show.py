@@ -39,8 +39,8 @@ def test_a_model_says_what_it_is(data, tmp_path, capsys):
     assert entries["File"].startswith(str(model)) and entries["Target"] == "y"
     assert entries["N rows"] == "90" and entries["Columns"] == "s number, town text"
     assert "yes " in entries["Class counts"] and "accuracy 0." in entries["Measures"]
-    assert "MixedForestClassifier(n_estimators=15" in entries["Estimator"]
-    assert entries["Method"] == "venn-abers" and entries["Calibrate on"] == "oob"
+    assert entries["Estimator"].startswith("Blend of mixed-forest (")
+    assert entries["Method"] == "venn-abers" and entries["Calibrate on"] == "oob and cv"
     assert run("show", model, "--json") == 0
     header = json.loads(capsys.readouterr().out)
     assert header["measures"]["rows"] == 90 and header["class_counts"]["yes"] > 0

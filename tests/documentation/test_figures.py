@@ -241,6 +241,12 @@ def share_table():
         yield f"| {rule} | {' | '.join(with_error(gain[part]) for part in parts)} |"
 
 
+def fit_time_table():
+    """Yield the lines of the table of times to fit a blend and its forest."""
+    for row in rows_of("fit_times"):
+        yield f"| {int(row['rows']):,} | {' | '.join(list(row.values())[1:])} |"
+
+
 def fit_blend_table():
     rows = rows_of("table_blends")
     for name in dict.fromkeys(row["data_set"] for row in rows):
@@ -468,6 +474,7 @@ TABLES = {
     "docs/measured.md": [
         map_table("first"), map_table("keel"), package_table(), forest_table(),
         blend_table(), leaf_table(), share_table(), member_table(), fit_blend_table(),
+        fit_time_table(),
         bounds_table(),
         interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
         speed_table(), dependence_table(), measure_table(), means_table(), grid_table(),

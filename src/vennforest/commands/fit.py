@@ -22,7 +22,7 @@ from vennforest.commands.options import Fit
 from vennforest.commands.pages import record_of, split_table, weights_in
 from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import table_estimator
+from vennforest.report.estimators import DEFAULT_ESTIMATOR, table_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables.files import TableFile
@@ -98,8 +98,10 @@ def _fit(
     options: Fit, table: LabelledTable, fit_options: dict[str, Any], decimal: str | None
 ) -> CalibratedClassifier:
     """Return the classifier fitted to a table; warnings become notes of the table."""
+    # What calibrates out of bag has to be a forest.
+    default = DEFAULT_ESTIMATOR if options.calibrate_on == "oob" else "blend"
     estimator = table_estimator(
-        options.estimator,
+        options.estimator or default,
         options.trees,
         options.seed,
         options.jobs,

@@ -336,7 +336,11 @@ class Fit(TableOptions):
     output: Annotated[File, OUTPUT, Output("model")] = Path("model.skops")
     estimator: Annotated[
         Text,
-        option(f"{', '.join(ESTIMATOR_NAMES)}, blend.", metavar="NAME", default="mixed-forest"),
+        option(
+            f"{', '.join(ESTIMATOR_NAMES)}, blend.",
+            metavar="NAME",
+            default="blend; mixed-forest with --calibrate-on oob",
+        ),
     ] = None
     method: MethodName = "venn-abers"
     trees: Trees = 300
