@@ -62,7 +62,6 @@ FAULTS = [
     ),
     ("calibrators/bostrom.py", "(q * (q * square + linear))", "(q * (q + square + linear))"),
     ("calibrators/pool.py", "n_folds = 1 if counts.total >=", "n_folds = 1 if counts.total <"),
-    ("calibrators/base.py", "divided_by_sum(scores)", "scores"),
     ("calibrators/formula.py", "return self.max(low).min(high)", "return self.max(low).max(high)"),
     (
         "calibrators/formula.py",

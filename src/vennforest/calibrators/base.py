@@ -42,7 +42,6 @@ from vennforest.calibrators.formula import (
     FormulaFunction,
     Score,
     Term,
-    divided_by_sum,
     log_odds_of_classes,
     logistic_of_masked,
     no_formula,
@@ -565,7 +564,7 @@ class Uncalibrated(Calibrator):
         """Learn nothing."""
 
     def _formula(self, scores: Term) -> Term:
-        return scores if self._n_columns() == 1 else divided_by_sum(scores)
+        return scores
 
 
 class OneVsRestCalibrator(Calibrator):

@@ -6,7 +6,7 @@ import numpy as np
 
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Term, divided_by_sum, first_of_largest, if_at_most
+from vennforest.calibrators.formula import Term, first_of_largest, if_at_most
 from vennforest.counts import ScoreCounts
 
 N_VALUES = 51  # A and B are integers from 0 to 50
@@ -74,10 +74,9 @@ class BostromScaling(Calibrator):
             largest = x.max(first)
             q = self._raised(largest)
             return x.unless_above(first, x * q, 1.0 - (1.0 - largest) * q)
-        p = divided_by_sum(scores)
-        q = self._raised(p.largest())
-        winner, classes = first_of_largest(p, k), np.arange(float(k))
-        raised, shrunk = 1.0 - (1.0 - p) * q, p * q
+        q = self._raised(scores.largest())
+        winner, classes = first_of_largest(scores, k), np.arange(float(k))
+        raised, shrunk = 1.0 - (1.0 - scores) * q, scores * q
         return winner.unless_above(classes, if_at_most(classes, winner, raised, shrunk), shrunk)
 
     def _raised(self, largest: Term) -> Term:

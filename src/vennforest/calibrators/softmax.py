@@ -16,7 +16,6 @@ from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
     Term,
     Value,
-    divided_by_sum,
     logistic_of_masked,
     softmax,
 )
@@ -126,7 +125,7 @@ class TemperatureScaling(Calibrator):
                 scores = log_odds(scores, self.low_, self.high_)
             return logistic_of_masked(scores, self.temperature_)
         if self.on_ == "probability":
-            scores = divided_by_sum(scores).max(self.low_).log()
+            scores = scores.max(self.low_).log()
         return softmax(scores, self.temperature_)
 
 
@@ -203,10 +202,9 @@ class ProbabilityCalibrator(Calibrator):
         """Set the attributes of the map of probabilities (m,), which do not decrease, or (m, k)."""
 
     def _formula(self, scores: Term) -> Term:
-        is_of_classes = len(self.classes_) > 2
         if self.on_ == "probability":
-            return self._map_formula(divided_by_sum(scores) if is_of_classes else scores)
-        to_probabilities = softmax if is_of_classes else logistic_of_masked
+            return self._map_formula(scores)
+        to_probabilities = softmax if len(self.classes_) > 2 else logistic_of_masked
         return self._map_formula(to_probabilities(scores, self.temperature_))
 
     @abstractmethod
