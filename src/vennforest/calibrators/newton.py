@@ -181,7 +181,7 @@ def newton_step(
     while True:
         step = np.where(is_free, 0.0, -theta / unit)
         right = (-gradient * unit - scaled @ step)[is_free]
-        step[is_free] = solve(scaled[np.ix_(is_free, is_free)], right)
+        step[is_free] = solve(scaled[is_free][:, is_free], right)
         step *= unit
         below = bounded & is_free & (theta + step < 0)
         if not below.any():
