@@ -79,13 +79,14 @@ def location(path: str | os.PathLike[str]) -> Path | Address:
     """Return the path of a file on this machine, or an address, as fsspec understands the text.
 
     ``local://`` and ``file://`` are paths. ``memory://`` is refused, since its files vanish with
-    the process, and so are chains (``zip://…::…``), which may end at a file on this machine.
+    the process, and so are chains (``zip://…::…``, ``generic://``), which may end at a file on
+    this machine.
     """
     match = None if isinstance(path, Path) else ADDRESS.fullmatch(os.fspath(path))
     if match is None or Path(path).exists():
         return Path(path)
     protocol, remote_path = match[1].lower(), match[2]
-    if protocol == "memory" or "::" in remote_path:
+    if protocol in ("memory", "generic") or "::" in remote_path:
         raise InputError(f"{shown_path(path)} is no address of a file that stays: name another")
     address = Address(f"{protocol}://{remote_path}")
     try:
