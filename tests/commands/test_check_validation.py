@@ -195,6 +195,13 @@ def test_a_horizon_makes_right_probabilities_right(followed, tmp_path, capsys):
     assert "--horizon must be used with --time" in refused(
         capsys, *followed, "-t", "y", "--horizon", 730
     )
+    swapped = ("--horizon", 730, "--time", "out", "--until", "in")
+    assert "column 'in' must contain times that are not before those in 'out'" in refused(
+        capsys, *followed, "-t", "y", *swapped
+    )
+    assert "--time and --until must be dates or numbers both" in refused(
+        capsys, *followed, "-t", "y", "--horizon", 730, "--time", "in", "--until", "p"
+    )
 
 
 def run_and_read(capsys, *command):
