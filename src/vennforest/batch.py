@@ -307,7 +307,7 @@ def output_schema(
     for name, _ in carried:
         if names[name] > 1:
             raise InputError(
-                f"carried must name columns apart from those of the output, got {name!r}: "
+                f"carried must name columns once, apart from those of the output, got {name!r}: "
                 "rename it, or name the columns to copy (--id, carried=)"
             )
     label = ("label", _arrow_labels(classes).type)
