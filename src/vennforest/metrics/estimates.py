@@ -147,7 +147,8 @@ class Estimates(ClassEstimates):
         if versus is not None:
             other, of_other = area(self, self.versus(versus))
             of_rows = contributions - of_other
-            return interval(value - other, of_rows, self.groups, units, level, null=0.0)
+            difference = interval(value - other, of_rows, self.groups, units, level, null=0.0)
+            return difference.within(-1.0, 1.0)
         estimate = IntervalEstimate(value)
         if not (is_valid and np.isfinite(value)):
             return estimate
@@ -183,11 +184,12 @@ class Estimates(ClassEstimates):
         options: Any = {"weight": self.weight, "groups": self.groups, "units": self.units}
         options["level"] = level
         losses = loss(self.p, self.codes)
+        largest = min(self.p.shape[1] - 1.0, 2.0) if loss is squared_losses else np.inf
         if versus is None:
-            return mean_estimate(losses, scale="log", **options)
+            return mean_estimate(losses, scale="log", **options).within(0.0, largest)
         with np.errstate(invalid="ignore"):
             difference = losses - loss(self.versus(versus), self.codes)
-        return mean_estimate(difference, null=0.0, **options)
+        return mean_estimate(difference, null=0.0, **options).within(-largest, largest)
 
     def log_loss_skill(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return 1 − log loss / that of the class shares, or of other probabilities.
