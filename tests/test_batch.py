@@ -225,7 +225,7 @@ def test_columns_are_checked_before_batches_come():
     short = schema.remove(schema.get_field_index("x1"))
     with pytest.raises(InputError, match="the table lacks the column 'x1' of training"):
         BatchPredictor(model, short)
-    with pytest.raises(InputError, match=r"carried must name columns apart .* got 'label'"):
+    with pytest.raises(InputError, match=r"carried must name columns once, apart .* got 'label'"):
         BatchPredictor(model, schema, carried=["label"])
     with pytest.raises(InputError, match="there is no column 'idd'"):
         BatchPredictor(model, schema, carried=["idd"])

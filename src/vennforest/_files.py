@@ -79,13 +79,14 @@ def location(path: str | os.PathLike[str]) -> Path | Address:
     """Return the path of a file on this machine, or an address, as fsspec understands the text.
 
     ``local://`` and ``file://`` are paths. ``memory://`` is refused, since its files vanish with
-    the process, and so are chains (``zip://…::…``), which may end at a file on this machine.
+    the process, and so are chains (``zip://…::…``, ``generic://``), which may end at a file on
+    this machine.
     """
     match = None if isinstance(path, Path) else ADDRESS.fullmatch(os.fspath(path))
     if match is None or Path(path).exists():
         return Path(path)
     protocol, remote_path = match[1].lower(), match[2]
-    if protocol == "memory" or "::" in remote_path:
+    if protocol in ("memory", "generic") or "::" in remote_path:
         raise InputError(f"{shown_path(path)} is no address of a file that stays: name another")
     address = Address(f"{protocol}://{remote_path}")
     try:
@@ -241,12 +242,21 @@ def is_json(text: str | os.PathLike[str]) -> bool:
 
 def read_json(source: str | os.PathLike[str], name: str, form: str) -> Any:
     """Return the content of JSON text or of a JSON file; ``name`` and ``form`` are for errors."""
+
+    def with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(content := dict(pairs)) < len(pairs):
+            names = ", ".join(key for key, _ in pairs)[:200]
+            raise InputError(f"{name} must have each name once, got {names}")
+        return content
+
     text = os.fspath(source)
     try:
         if not is_json(text):
             refuse_special(Path(source))
             text = Path(source).read_text(encoding="utf-8-sig")
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=with_names_once)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{name} must be {form}, and there is no file {source}") from None
     except (json.JSONDecodeError, RecursionError) as error:

@@ -159,6 +159,7 @@ class BatchPredictor:
 
     def over(self, table: TableFile) -> Iterator[pa.RecordBatch]:
         """Yield the predictions for the rows of a table in a file."""
+        table.refuse_thousands(self._number_names())
         decimal = table.decimal if table.is_text else None
         return self(table.batches([*self.columns, *self.carried]), str(table.path), decimal)
 
@@ -213,12 +214,15 @@ class BatchPredictor:
                 f"{one_line(error)}"
             ) from error
 
+    def _number_names(self) -> list[str]:
+        table = table_columns(self.model)
+        return self.columns if table is None else number_columns(self.model, table)
+
     def _numbers(
         self, cells: dict[str, pa.Array], where: str, first_row: int, decimal: str
     ) -> dict[str, pa.Array]:
         """Return the numeric input columns of the model, converted from text to numbers."""
-        table = table_columns(self.model)
-        names = self.columns if table is None else number_columns(self.model, table)
+        table, names = table_columns(self.model), self._number_names()
         markers = () if table is None else table.missing or ()
         floats = (as_floats(cells[n], n, where, first_row, markers, decimal) for n in names)
         return {n: pa.array(c, from_pandas=True) for n, c in zip(names, floats, strict=True)}
@@ -307,7 +311,7 @@ def output_schema(
     for name, _ in carried:
         if names[name] > 1:
             raise InputError(
-                f"carried must name columns apart from those of the output, got {name!r}: "
+                f"carried must name columns once, apart from those of the output, got {name!r}: "
                 "rename it, or name the columns to copy (--id, carried=)"
             )
     label = ("label", _arrow_labels(classes).type)

@@ -195,6 +195,13 @@ def test_a_horizon_makes_right_probabilities_right(followed, tmp_path, capsys):
     assert "--horizon must be used with --time" in refused(
         capsys, *followed, "-t", "y", "--horizon", 730
     )
+    swapped = ("--horizon", 730, "--time", "out", "--until", "in")
+    assert "column 'in' must contain times that are not before those in 'out'" in refused(
+        capsys, *followed, "-t", "y", *swapped
+    )
+    assert "--time and --until must be dates or numbers both" in refused(
+        capsys, *followed, "-t", "y", "--horizon", 730, "--time", "in", "--until", "p"
+    )
 
 
 def run_and_read(capsys, *command):
@@ -227,6 +234,8 @@ def test_one_class_is_enough_where_the_other_one_is_named(tmp_path, capsys):
     command = ["check", tmp_path / "t.csv", "--probability", "p", "-t", "y", "--grades", "grade"]
     command += ["-o", tmp_path / "c.html", "--json"]
     assert "name the other one with --positive" in refused(capsys, *command)
+    promise = (*command, "--positive", "yes", "--sensitivity", ".8")
+    assert "promises must be of rows of two classes, got 1" in refused(capsys, *promise)
     assert run(*command, "--positive", "yes", "--fail-on", "grades") == 1
     out, err = capsys.readouterr()
     page = json.loads(out)

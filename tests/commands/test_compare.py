@@ -32,7 +32,7 @@ def test_two_models_of_the_same_rows(checks, capsys):
     assert run("compare", old, new) == 0
     out, err = capsys.readouterr()
     assert "Log loss" in out and "Observed / expected" in out and "95% interval" in out
-    assert "the same rows, which are compared one by one. New is worse in Log loss" in err
+    assert "agree, so the rows are compared one by one. New is worse in Log loss" in err
     assert run("compare", old, new, "--fail-on", "worse", "--json") == 1
     summary = json.loads(capsys.readouterr().out)
     assert summary["paired"] and "log_loss" in summary["worse"] and not summary["better"]
@@ -49,7 +49,7 @@ def test_one_model_in_two_years(checks, capsys):
     assert run("compare", checks["good", "2025"], checks["good", "2026"], "--json") == 0
     out, err = capsys.readouterr()
     summary = json.loads(out)
-    assert not summary["paired"] and "not of the same rows" in err
+    assert not summary["paired"] and "or their order, differ" in err
     assert summary["old"]["rows"] == 900 and summary["new"]["rows"] == 800
 
 

@@ -1,9 +1,14 @@
 """Every option of every command, given twice: lists add up, and one value is refused."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import typer
 
+from vennforest._files import read_json
 from vennforest._validation import InputError
+from vennforest.commands.models import numbers_of_labels
 from vennforest.commands.options import app
 
 COMMANDS = typer.main.get_command(app).commands
@@ -62,3 +67,20 @@ def test_comma_lists_add_up(name, param, monkeypatch):
     assert parsed(name, monkeypatch, *words)[param.name] == ["a", "b", "c"]
     with pytest.raises(InputError, match=f"{option} must name one or more"):
         parsed(name, monkeypatch, f"{option}= ,")
+
+
+@pytest.mark.parametrize("entries", [["1=.2", "1=.3"], ["1=.2", "0=.1", "1=.2"]])
+def test_a_label_twice(entries):
+    model = SimpleNamespace(classes_=np.array([0, 1]))
+    with pytest.raises(InputError, match="--mean of '1' must be given once, got it twice"):
+        numbers_of_labels(model, entries, "--mean", "MEAN")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"x": "text", "x": "number"}', '{"a": {"x": 1, "y": 2, "x": 1}}']
+)
+def test_a_name_of_json_twice(text, tmp_path):
+    (tmp_path / "types.json").write_text(text)
+    for source in (text, tmp_path / "types.json"):
+        with pytest.raises(InputError, match="types must have each name once, got x, "):
+            read_json(source, "types", "JSON")

@@ -91,7 +91,13 @@ def test_local_addresses_are_paths(tmp_path, monkeypatch):
     (tmp_path / "local:").mkdir()
     (tmp_path / "local:" / "x").touch()
     assert _files.location("local://x") == Path("local:/x")  # a file that is there
-    for text in ("memory://x", "MEMORY://x", "zip://x::local://a.zip", "dir://x::s3://a"):
+    for text in (
+        "memory://x",
+        "MEMORY://x",
+        "zip://x::local://a.zip",
+        "dir://x::s3://a",
+        "generic://file:///x",
+    ):
         with pytest.raises(InputError, match="is no address of a file that stays"):
             _files.location(text)
 

@@ -233,7 +233,7 @@ def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
     frame.to_csv(tmp_path / "p.csv", index=False)
     names = [word for name in frame.columns[:3] for word in ("--probability", name)]
     command = ("check", tmp_path / "p.csv", "-t", "y", *names, "--precision", ".9")
-    assert "promised thresholds need two classes" in refused(capsys, *command)
+    assert "promises must be of rows of two classes" in refused(capsys, *command)
 
 
 @pytest.mark.parametrize("action", ["fit", "check"])

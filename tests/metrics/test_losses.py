@@ -122,3 +122,27 @@ def test_one_group_has_no_interval_and_a_skill_stays_below_one():
     few = Estimates(y, p)
     assert few.log_loss().low > 0 and few.log_loss_skill().high < 1
     assert np.isnan(few.brier_skill().high)  # of four events
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("k", [2, 3])
+def test_intervals_of_few_rows_contain_possible_values_alone(seed, k):
+    rng = np.random.default_rng(seed)
+    p, q = rng.dirichlet(np.full(k, 0.5), (2, 6))
+    estimates = Estimates(rng.permutation(np.arange(6) % k), p)
+    largest, possible = k - 1.0, {}
+    possible["brier"] = estimates.brier(), 0.0, largest
+    possible["difference of brier"] = estimates.brier(versus=q), -largest, largest
+    possible["difference of auc"] = estimates.auc(versus=q), -1.0, 1.0
+    for name, (estimate, low, high) in possible.items():
+        assert low <= estimate.low <= estimate.value <= estimate.high <= high, name
+    if k == 2:
+        odds = np.array([1 / 9, 1, 9])
+        curve = estimates.net_benefit(odds / (1 + odds), versus=q)
+        for name, low, high in [
+            ("net_benefit", -odds, 1.0),
+            ("difference", -np.maximum(odds, 1), np.maximum(odds, 1)),
+            ("gain", -np.maximum(odds, 1), np.minimum(odds, 1)),
+        ]:
+            ends = [getattr(curve, name + end) for end in ("_low", "_high")]
+            assert (low - ends[0] < 1e-9).all() and (ends[1] - high < 1e-9).all(), name

@@ -323,6 +323,26 @@ def test_rows_lost_before_the_horizon_weigh_in_those_who_were_followed():
         Estimates(y, p, follow_up=(seen[1:], horizon))
 
 
+@pytest.mark.parametrize(
+    ("time", "horizon", "message"),
+    [
+        ([1.0, 2, 3, -4], 2.0, "times of 0 or more, got -4.0 in row 3"),
+        ([1.0, np.nan, 3, 4], 2.0, "times of 0 or more, got nan in row 1"),
+        ([1.0, 2, 3, 4], 0, "horizon must be a finite number above 0, got 0"),
+        ([1.0, 2, 3, 4], np.inf, "horizon must be a finite number above 0"),
+        ([1.0, 2, 3, 4], 5.0, "reach the horizon 5 in a row, got 4 at most"),
+    ],
+)
+def test_times_and_horizons_that_tell_nothing_are_refused(time, horizon, message):
+    with pytest.raises(ValueError, match=message):
+        Estimates([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], follow_up=(time, horizon))
+
+
+def test_a_horizon_that_no_row_reaches_is_right_if_all_have_the_event():
+    estimates = Estimates([1, 1], [0.4, 0.6], classes=[0, 1], follow_up=([1.0, 2.0], 5.0))
+    assert estimates.observed_expected().value == pytest.approx(2)
+
+
 def test_a_share_of_no_row_has_no_interval():
     table = threshold_table([0, 1, 1], [0.1, 0.2, 0.3], [0.9], level=0.95)
     assert np.isnan(table.intervals["positive_value"]).all() and table.flagged[0] == 0

@@ -115,6 +115,8 @@ def test_values_of_a_column_are_parts():
     assert [name for name, _ in parts][-2:] == ["29 other values", "missing"] and len(parts) == 13
     assert dict(parts)["missing"].tolist() == [49, 50] and len(dict(parts)["v1"]) == 10
     assert sorted(np.concatenate([rows for _, rows in parts])) == list(range(51))
+    parts = parts_by_value(np.array(["missing", "a", None, "a"], object))
+    assert [(name, rows.tolist()) for name, rows in parts] == [("a", [1, 3]), ("missing", [0, 2])]
     numbers = parts_by_value(np.array([10.0, 9.0, 10.0], object))
     assert [name for name, _ in numbers] == ["9", "10"]
 

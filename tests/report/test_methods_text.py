@@ -88,10 +88,13 @@ def test_many_classes_have_no_line_and_no_threshold():
     assert not any(word in text for word in ("slope", "Net benefit", "ICI", "Observed over"))
 
 
-@pytest.mark.parametrize("n_groups", [1, 3, 12])
+@pytest.mark.parametrize("n_groups", [1, 3, 12, None])
 def test_measures_without_an_interval_have_none_in_page_text_and_summary(plain, n_groups):
     y, p, _ = plain
-    evaluation = check(y, p, positive="yes", groups=np.arange(300) % n_groups)
+    options = {"groups": np.arange(300) % (n_groups or 1), "costs": COSTS}
+    if n_groups is None:  # too few effective rows
+        options = {"sample_weight": 1.05 ** np.arange(300)}
+    evaluation = check(y, p, positive="yes", **options)
     page = re.sub('<style>.*?</style>|base64,[^"]*', "", evaluation._repr_html_(), flags=re.S)
     for text in (evaluation.to_text(), str(evaluation.verdict), page):
         assert not re.search(r"\bnan\b|\binf\b|the 1 groups", text)

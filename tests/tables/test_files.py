@@ -11,8 +11,11 @@ from pyarrow import feather, parquet
 from support.arrow import TEXT_TYPES
 from support.tables import read_table
 from vennforest._validation import InputError
+from vennforest.batch import BatchPredictor
+from vennforest.calibrators import PlattScaling
 from vennforest.tables import TableColumns
 from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.target import split_target
 from vennforest.tables.text import TableFormat
 
@@ -73,6 +76,22 @@ def test_a_file_with_semicolons_has_one_decimal_sign(tmp_path, rows, kinds):
     (tmp_path / "t.csv").write_text("\n".join(["a;b", *rows]))
     frame = read_table(tmp_path / "t.csv")
     assert "".join(kind.kind for kind in frame.dtypes) == kinds
+
+
+def test_commas_that_may_separate_thousands_are_refused_batch_by_batch(tmp_path):
+    rows = "\n".join(f"{1000 * i % 5000 + 900:,};{'yno'[i % 2 :][:1]};0,5" for i in range(30))
+    (tmp_path / "t.csv").write_text(f"x;y;p\n{rows}\n")
+    table = TableFile(tmp_path / "t.csv")
+    calibrator = PlattScaling().fit([900.0, 1900, 2900, 3900], [0, 1, 0, 1])
+    for read in (
+        lambda: LabelledScores(table, ["x"], "y"),
+        lambda: list(BatchPredictor(calibrator, table.schema, columns="x").over(table)),
+    ):
+        with pytest.raises(InputError, match="'x' must contain numbers with one decimal sign"):
+            read()
+    declared = TableFile(tmp_path / "t.csv", TableFormat(decimal=","))
+    assert LabelledScores(declared, ["x"], "y").counts().total == 30
+    assert LabelledScores(table, ["p"], "y").counts().total == 30
 
 
 @pytest.mark.parametrize(("text", "decimal", "numbers"), [

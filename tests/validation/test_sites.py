@@ -137,6 +137,12 @@ def test_one_site_is_refused():
         internal_external([0, 1] * 20, [0.4] * 40, ["a"] * 40)
 
 
+@pytest.mark.parametrize("name", ["pooled", "another site"])
+def test_a_site_called_like_a_line_over_sites_is_refused(name):
+    with pytest.raises(ValueError, match="site must have other values than 'pooled'"):
+        internal_external([0, 1] * 20, [0.4] * 40, ["a", name] * 20)
+
+
 @pytest.fixture(scope="module")
 def by_hospital():
     X, y, site = table_of_sites()

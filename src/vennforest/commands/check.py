@@ -53,6 +53,7 @@ from vennforest.report.splits import note_on_recent_labels, read_times
 from vennforest.report.words import MAX_LISTED
 from vennforest.report.words import say as sentences_on
 from vennforest.sources.training_columns import ColumnDifference
+from vennforest.tables.cells import refuse_cell, row_name
 from vennforest.tables.files import find_name
 from vennforest.tables.target import LabelledTable, split_target
 
@@ -273,10 +274,16 @@ def _arguments(
             arguments["final_grades"] = divided[options.final_grades]
         arguments["time"] = None if options.time is None else values[options.time]
     if options.horizon is not None:
-        entry, end = (
-            read_times(values[str(name)], str(name)) for name in (options.time, options.until)
-        )
+        names = str(options.time), str(options.until)
+        entry, end = (read_times(values[name], name) for name in names)
+        if entry.dtype != end.dtype:
+            raise InputError("--time and --until must be dates or numbers both, got one of each")
         days = (end - entry) / np.timedelta64(1, "D") if entry.dtype.kind == "M" else end - entry
+        for i in np.flatnonzero(~(days >= 0))[:1]:
+            rule = f"times that are not before those in {names[0]!r}"
+            refuse_cell(
+                names[1], rule, values[names[1]][i], row_name(divided.index[i], "the table")
+            )
         arguments["follow_up"] = np.asarray(days, dtype=np.float64), options.horizon
     if options.reference is not None:
         grades = str(options.grades)

@@ -25,8 +25,8 @@ MEASURE_TITLES = {
     "intercept": "Intercept",
     "slope": "Slope",
 }
-PAIRED = "Both are of the same rows, which are compared one by one."
-UNPAIRED = "They are not of the same rows: labels, weights or groups differ."
+PAIRED = "Labels, weights and groups agree, so the rows are compared one by one."
+UNPAIRED = "Labels, weights or groups, or their order, differ: rows are taken as independent."
 
 
 def run_compare(options: Compare) -> None:

@@ -194,6 +194,8 @@ def numbers_of_labels(
     labels, numbers = label_of_text(model.classes_), {}
     for entry in entries or ():
         text, _, number = entry.rpartition("=")
+        if labels.get(text, entry) in numbers:
+            raise InputError(f"{name} of {text!r} must be given once, got it twice")
         try:
             numbers[labels[text]] = float(number)
         except (KeyError, ValueError):

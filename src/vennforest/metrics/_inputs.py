@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import in_class_order
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -24,7 +26,7 @@ from vennforest._validation import (
     refuse_one_class,
 )
 from vennforest.metrics.variance import units_of
-from vennforest.scores import as_numbers, check_scores, read_probabilities
+from vennforest.scores import ScoreError, as_numbers, check_scores, read_probabilities
 
 MIN_WEIGHTED_UNITS = 15
 """Expected number of effective rows of an outcome below which weighted measures have no interval;
@@ -166,11 +168,13 @@ class ClassEstimates:
         if self.positive is None or self.p.shape[1] > 2:
             raise InputError("follow_up must be used with two classes, got more")
         time = as_numbers(duration, "follow_up")
-        if time.shape != self.codes.shape or not (time >= 0).all():
-            raise InputError(
-                f"follow_up must have a time of 0 or more for each of {len(self.codes)} rows, got "
-                f"shape {time.shape}"
-            )
+        if time.shape != self.codes.shape:
+            rule = f"follow_up must have a time for each of {len(self.codes)} rows"
+            raise InputError(f"{rule}, got shape {time.shape}")
+        if (wrong := ~(time >= 0)).any():
+            raise ScoreError("follow_up must have times of 0 or more", f"{time[wrong][0]}", wrong)
+        if not (isinstance(horizon, Real) and 0 < horizon < np.inf):
+            raise InputError(f"horizon must be a finite number above 0, got {shown(horizon)}")
         happened = self.codes == self.positive
         moments, at = np.unique(time, return_inverse=True)
         n_left = np.bincount(at, ~happened)
@@ -182,8 +186,10 @@ class ClassEstimates:
         ]
         is_event = happened & (time <= horizon)
         is_known = (is_event | (time >= horizon)) & (before > 0)
-        if not is_known.any():
-            raise InputError(f"follow_up must reach the horizon {horizon} in a row, got none")
+        if not (is_known.all() or (time >= horizon).any()):
+            raise InputError(
+                f"follow_up must reach the horizon {horizon:g} in a row, got {time.max():g} at most"
+            )
         codes = np.where(is_event, self.positive, 1 - self.positive).astype(np.intp)
         return codes, np.divide(is_known, before, out=np.zeros(len(time)), where=is_known)
 

@@ -96,8 +96,9 @@ class Estimates(ClassEstimates):
     Measures with an interval are `IntervalEstimate`: value, ends, standard error and p-value.
     Intervals are Student's, for one degree of freedom less than there are rows, or groups, of the
     rarer outcome; where no interval is valid its ends are NaN, as with different weights if fewer
-    than 15 effective rows or groups of a class are expected. They are conditional on the fitted
-    model: they ignore the variation of training sets.
+    than 15 effective rows or groups of a class are expected. Ends beyond the possible values are
+    clipped. Intervals are conditional on the fitted model: they ignore the variation of training
+    sets.
 
     Examples
     --------
@@ -147,7 +148,8 @@ class Estimates(ClassEstimates):
         if versus is not None:
             other, of_other = area(self, self.versus(versus))
             of_rows = contributions - of_other
-            return interval(value - other, of_rows, self.groups, units, level, null=0.0)
+            difference = interval(value - other, of_rows, self.groups, units, level, null=0.0)
+            return difference.within(-1.0, 1.0)
         estimate = IntervalEstimate(value)
         if not (is_valid and np.isfinite(value)):
             return estimate
@@ -183,11 +185,12 @@ class Estimates(ClassEstimates):
         options: Any = {"weight": self.weight, "groups": self.groups, "units": self.units}
         options["level"] = level
         losses = loss(self.p, self.codes)
+        largest = min(self.p.shape[1] - 1.0, 2.0) if loss is squared_losses else np.inf
         if versus is None:
-            return mean_estimate(losses, scale="log", **options)
+            return mean_estimate(losses, scale="log", **options).within(0.0, largest)
         with np.errstate(invalid="ignore"):
             difference = losses - loss(self.versus(versus), self.codes)
-        return mean_estimate(difference, null=0.0, **options)
+        return mean_estimate(difference, null=0.0, **options).within(-largest, largest)
 
     def log_loss_skill(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return 1 − log loss / that of the class shares, or of other probabilities.

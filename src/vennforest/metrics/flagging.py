@@ -137,21 +137,30 @@ def decision_curve_of(
     outcome, p, weight, _ = event
     odds, constant = at / (1 - at), np.ones(len(p))
     everyone = np.asarray(weight @ outcome - weight @ (1 - outcome) * odds) / weight.sum()
-    none, every = (_difference(event, rival, at, level) for rival in (0 * constant, constant))
+    none = _difference(event, 0 * constant, at, level, -odds, 1.0)
+    every = _difference(event, constant, at, level, -1.0, odds)
     # The gain over the better one is the smaller of two gains, end by end.
     gain = np.where(np.isnan(none) | np.isnan(every), np.nan, np.minimum(none, every))
     band: dict[str, FloatArray] = {}
     if versus is not None:
-        compared = _difference(event, versus, at, level)
+        largest = np.maximum(1.0, odds)
+        compared = _difference(event, versus, at, level, -largest, largest)
         names = ("difference", "difference_low", "difference_high")
         band = dict(zip(names, compared, strict=True)) | {"versus": none[0] - compared[0]}
     return DecisionCurve(at, none[0], none[1], none[2], everyone, gain[0], gain[1], gain[2], **band)
 
 
 def _difference(
-    event: EventEstimates, versus: FloatArray, at: FloatArray, level: float
+    event: EventEstimates,
+    versus: FloatArray,
+    at: FloatArray,
+    level: float,
+    lowest: ArrayLike,
+    highest: ArrayLike,
 ) -> FloatArray:
     """Return the difference of two net benefits and the ends of its interval, (3, t).
+
+    The difference of any rows lies between ``lowest`` and ``highest`` (t,).
 
     Rows that one of the two flags contribute ±1 if they are positive and ±odds if not, others 0.
     Half a row is added to each of the four kinds of rows (Bonett & Price 2012), or the interval
@@ -190,7 +199,8 @@ def _difference(
     extra = (1 + odds**2) * square / len(p)
     error = np.sqrt(effect * (np.maximum(independent, 0) + extra)) / total
     margin = stdtrit(n_units - 1, (1 + level) / 2) * error
-    return np.stack([difference, difference - margin, difference + margin])
+    low, high = np.maximum(difference - margin, lowest), np.minimum(difference + margin, highest)
+    return np.stack([difference, low, high])
 
 
 def weight_above(values: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:

@@ -155,7 +155,7 @@ def distances_of(
         ends = np.sqrt(np.maximum([square + rise / 2 - half, square + rise / 2 + half], 0))
         chance = np.median(nulls, axis=1)
     ici, e50, e90, emax = (IntervalEstimate(float(value)) for value in values)
-    ici = replace(ici, low=float(ends[0]), high=float(ends[1]))
+    ici = replace(ici, low=float(ends[0]), high=float(ends[1])).within(0.0, 1.0)
     return CalibrationDistances(ici, e50, e90, emax, dict(zip(names, chance.tolist(), strict=True)))
 
 

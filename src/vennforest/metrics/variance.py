@@ -56,6 +56,10 @@ class IntervalEstimate:
     pvalue: float = NAN
     contributions: FloatArray | None = field(default=None, repr=False, compare=False)
 
+    def within(self, lowest: float, highest: float) -> IntervalEstimate:
+        """Return the estimate with the ends of its interval clipped to the possible values."""
+        return replace(self, low=max(self.low, lowest), high=min(self.high, highest))
+
 
 def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
     """Return the sums (n_groups, m) of values (n, m) over group codes (n,)."""

@@ -23,6 +23,7 @@ from vennforest.report.measures import (
 )
 from vennforest.report.sections import MAX_RATIO
 from vennforest.report.splits import dates_in
+from vennforest.validation.grades import MISSING
 
 LEVEL_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 RARE_LEVEL_EDGES = (
@@ -201,7 +202,7 @@ def parts_of_column(
 
 
 def _missing_part(missing: NDArray[np.bool_]) -> NamedRows:
-    return [("missing", np.flatnonzero(missing))] if missing.any() else []
+    return [(MISSING, np.flatnonzero(missing))] if missing.any() else []
 
 
 def periods(times: NDArray[Any], max_periods: int = MAX_PERIODS) -> tuple[str, NamedRows]:
@@ -227,7 +228,7 @@ def parts_by_value(values: NDArray[Any]) -> NamedRows:
     number; see `group_names`.
     """
     texts = group_names(values, "by")
-    missing = is_missing(texts)
+    missing = is_missing(texts) | (texts == MISSING)
     present = np.flatnonzero(~missing)
     labels = pd.Series(texts[present], dtype=object)
     numbers = pd.to_numeric(labels, errors="coerce").astype(np.float64)

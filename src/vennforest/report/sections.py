@@ -79,8 +79,10 @@ def promised_thresholds(
 ) -> Section:
     """Find a threshold for each target: sensitivity, specificity, precision."""
     j, groups = predictions.positive, predictions.groups
-    if j is None:
-        raise InputError("promised thresholds need two classes, got more: leave the promises out")
+    if (n_classes := len(np.unique(predictions.codes))) != 2 or j is None:
+        raise InputError(
+            f"promises must be of rows of two classes, got {n_classes}: leave them out"
+        )
     p, y = estimates.p[:, j], predictions.codes == j
     reasons = []
     rows: dict[str, dict[str, float]] = {}

@@ -156,7 +156,7 @@ class NewColumns:
             )
         if is_other and categories and self._exceeds(n_other, n_present, single, present):
             return "unknown", (
-                f"column {name!r} has values that training did not have "
+                f"column {name!r} has none of the values of training "
                 f"({listed(training.categories[j] or [], 4)}) in {n_other / n_present:.0%} of the "
                 "new rows with a value: they may be written in another way"
             )

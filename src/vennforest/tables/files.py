@@ -105,6 +105,17 @@ class TableFile:
                     batch.validate(full=True)  # others would read beyond a forged column
                 yield batch
 
+    def refuse_thousands(self, names: Iterable[str]) -> None:
+        """Raise an error if the commas of a column of numbers may separate thousands."""
+        in_doubt = self._source.in_doubt if self.decimal_is_detected and self.decimal == "," else ()
+        for name in names:
+            if name in in_doubt:
+                raise InputError(
+                    f"column {name!r} must contain numbers with one decimal sign, got commas that "
+                    "may separate thousands: write plain numbers, or give --decimal , if they are "
+                    "decimal commas"
+                )
+
     @cached_property
     def cells(self) -> pa.Table:
         """All rows, unchanged."""

@@ -99,6 +99,7 @@ class LabelledScores:
         self.classes: list[Any] = check_classes(np.unique(labels), target).tolist()
         self._labels = pa.array(labels.tolist())
         self.columns = class_columns(scores, self.classes, "--score", table.names)
+        table.refuse_thousands(self._numbers())
         names = [*self._numbers(), target]
         for name in names:
             find_name(table.names, name, where=f" in {table.path}")

@@ -112,17 +112,21 @@ class TextTable:
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(self._header)]
         names = names if self._has_header else numbered_names(len(names))
         self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.names, self.in_doubt = self.schema.names, list[str]()
         self.is_detected = form.decimal is None and self._delimiter == ";"
         self.decimal = form.decimal or ("," if self.is_detected and self._has_commas() else ".")
 
     def _has_commas(self) -> bool:
         """Return whether the first rows have no more columns with decimal points than with commas.
 
-        Columns in which the sign may separate thousands count for neither.
+        Columns in which the sign may separate thousands count for neither; ``in_doubt`` are those
+        with commas.
         """
         n_commas = n_points = 0
-        for cells in next(self.to_batches(self.schema.names), []):
+        for name, cells in zip(self.names, next(self.to_batches(self.names), []), strict=False):
             cells = cells.filter(pc.match_substring_regex(cells, r"\d"))  # others may be missing
+            if mixes_thousands(cells):
+                self.in_doubt.append(name)
             n_points += is_column_of(cells, DECIMAL_POINT)
             n_commas += is_column_of(cells, DECIMAL_COMMA)
         return n_points <= n_commas

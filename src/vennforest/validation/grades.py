@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_GRADES, N_DRAWS = 100, 9999
 
 MISSING = "missing"
-"""Name of the grade of rows without one."""
+"""Name of a part of rows without a value, with the rows that have this text."""
 
 
 def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95) -> pd.DataFrame:

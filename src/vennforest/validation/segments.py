@@ -25,6 +25,7 @@ from vennforest._validation import (
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation
 from vennforest.validation._rows import MIN_ROWS, outcomes_and_probabilities
+from vennforest.validation.grades import MISSING
 from vennforest.validation.segment_kernels import segment_sums
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
 
     column = column.dt.year if column.dtype.kind == "M" else column
     texts = pd.Series(group_names(column, name), dtype=object)
-    missing = texts.isna().to_numpy()
+    missing = (texts.isna() | (texts == MISSING)).to_numpy()
     numbers = pd.to_numeric(texts, errors="coerce")
     is_number = numbers[~missing].notna().all() and not has_leading_zeros(texts[~missing])
     digits = partial(plain_number, digits=3 if name == PREDICTED else 6)
@@ -192,6 +193,6 @@ def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
         frequent = counts.index[(counts >= MIN_ROWS) & (np.arange(len(counts)) < MAX_LEVELS)]
         remainder = f": {len(counts) - len(frequent)} other values"
         texts = (" = " + texts).where(texts.isin(frequent), remainder)
-    texts[missing] = " missing"
+    texts[missing] = f" {MISSING}"
     codes, words = pd.factorize((name + texts).to_numpy(object))
     return codes, words.tolist()

@@ -99,6 +99,8 @@ def internal_external(
         raise InputError(
             f"site must have two values or more in {n} rows, got {n_sites} in {len(of_rows)}"
         )
+    if {POOLED, NEW_SITE} & set(names.tolist()):
+        raise InputError(f"site must have other values than {POOLED!r} and {NEW_SITE!r}: rename it")
     rows: dict[str, dict[str, float]] = {}
     pooled: dict[str, list[tuple[float, float]]] = {measure: [] for measure in SCALES}
     for name in names.tolist():
