@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ from vennforest.tables.files import TableFile, output_format
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types, texts_of
 
-REPORT_OPTIONS = [f.name for f in fields(Report) if f.init and f.name not in ("data", "target")]
+REPORT_OPTIONS = [name for name in signature(Report).parameters if name not in ("data", "target")]
 FIT_OPTIONS = [
     "estimator",
     "trees",
