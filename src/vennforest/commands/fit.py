@@ -45,7 +45,7 @@ def run_fit(options: Fit) -> None:
         labels, counts = np.unique(y, return_counts=True)
         classes = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
         notes += _few_rows(classes)
-        measures = _measures(model, y, fit_options.get("sample_weight"))
+        measures = _measures(model, y, fit_options["sample_weight"])
         header = {
             "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
@@ -58,7 +58,7 @@ def run_fit(options: Fit) -> None:
         model._fitted = replace(model._state, record=header)
         write_model(model, options.output)
         try:
-            notes += audit_notes(model, table.X, y, fit_options.get("groups"))
+            notes += audit_notes(model, table.X, y, fit_options["groups"])
         except Exception as error:  # the model is written: the command has not failed
             notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
     for note in notes:
@@ -90,7 +90,6 @@ def _labelled_table(options: Fit) -> tuple[LabelledTable, dict[str, Any], str | 
     codes = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
     weight = None if options.weight is None else weights_in(values, options.weight)
     fit_options = {"groups": codes, "sample_weight": weight}
-    fit_options = {name: value for name, value in fit_options.items() if value is not None}
     return table, fit_options, file.decimal if file.decimal_is_detected else None
 
 

@@ -81,20 +81,6 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
     return features.to_numpy()
 
 
-def types_for(model: Any, types: Path | str | None) -> dict[str, str]:
-    """Return the types of a table's columns: those declared, and the dates of a model's columns."""
-    declared = {} if types is None else read_types(types)
-    table = table_columns(model)
-    trained = {} if table is None else table.as_types()
-    for name in declared:
-        if name in trained:
-            raise InputError(
-                f"--types must be of columns that the model does not read, got {name!r}: the model "
-                f"knows it as {trained[name]}"
-            )
-    return {name: t for name, t in trained.items() if t.startswith("date")} | declared
-
-
 def open_table(path: Path, model: Any, form: TableFormat) -> TableFile:
     """Open a table for a model; its text has the decimal sign of training, unless form has one."""
     file, table = TableFile(path, form), table_columns(model)
@@ -104,26 +90,31 @@ def open_table(path: Path, model: Any, form: TableFormat) -> TableFile:
 
 
 def read_rows(
-    path: Path,
-    model: Any,
-    options: Check | Watch,
-    as_text: Iterable[str | None] = (),
-) -> tuple[TableFile, pd.DataFrame]:
+    path: Path, model: Any, options: Check | Watch, as_text: Iterable[str | None] = ()
+) -> tuple[TableFile, pd.DataFrame, dict[str, str]]:
     """Open a table for a model, whose columns get the types and missing markers of its training.
 
-    Of other columns those declared and those of ``as_text`` stay text, as labels do.
+    Of other columns those declared and those of ``as_text`` stay text, as labels do. The third
+    result are the types of columns: those declared, and the dates of the model's columns.
     """
     table = table_columns(model)
     types = {} if options.types is None else read_types(options.types)
-    texts, markers = [*as_text, *texts_of(types)], []
+    texts, markers, trained = [*as_text, *texts_of(types)], [], {}
     if table is not None:
-        numbers = number_columns(model, table)
-        texts += [name for name in table.feature_names_in_ if name not in numbers]
+        numbers, trained = number_columns(model, table), table.as_types()
+        texts += [name for name in trained if name not in numbers]
         markers = table.missing or []
+    for name in types:
+        if name in trained:
+            raise InputError(
+                f"--types must be of columns that the model does not read, got {name!r}: the model "
+                f"knows it as {trained[name]}"
+            )
     file = open_table(path, model, options.form)
     frame = file.read([name for name in texts if name is not None], markers)
     options.row_counts[path] = len(frame)
-    return file, frame
+    dates = {name: kind for name, kind in trained.items() if kind.startswith("date")}
+    return file, frame, dates | types
 
 
 @contextmanager
@@ -153,15 +144,15 @@ def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
     return labels
 
 
-def labels_of_model(cells: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return labels (n,) of the type of a model's classes, None where missing.
+def labels_of_model(table: pd.DataFrame, target: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels (n,) in a table in the type of a model's classes, None where missing.
 
     Raises
     ------
     InputError
         If no row has a label, or a label is none of the classes.
     """
-    column = CellColumn(cells, target)
+    column = CellColumn(table[find_name(table.columns, target)], target)
     label_of = label_of_text(classes)
     labels = column.array.drop_null().to_pylist()
     if not labels:

@@ -409,9 +409,7 @@ class Report(TableOptions, PageOptions, TrainingOptions):
     types: Types = None
     folds: Annotated[int, option("Folds of validation.", lowest=2)] = 5
     write_predictions: Annotated[
-        File | None,
-        option("Write out-of-fold predictions.", metavar="FILE"),
-        Output("predictions"),
+        File | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
     ] = None
     escape_formulas: EscapeFormulas = False
 

@@ -51,14 +51,13 @@ def split_table(
 
     The columns ``groups``, sites among them, ``time`` and weights are left out of the features.
     """
-    of_values = [name for name in (time, options.weight) if name is not None]
-    columns = [find_name(frame.columns, name) for name in [*groups, *of_values] if name is not None]
+    names = [*groups, time, options.weight]
+    columns = [find_name(frame.columns, name) for name in names if name is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
-    drop = list(dict.fromkeys(drop))
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
-    of_values += by if isinstance(options, Report) else []
+    of_values = [time, options.weight, *(by if isinstance(options, Report) else [])]
     values = dividing_columns(file, frame, groups, of_values, types, table.notes)
     if time is not None:
         has_label = frame.index.isin(table.X.index)
@@ -70,7 +69,7 @@ def dividing_columns(
     file: TableFile | None,
     frame: pd.DataFrame,
     groups: Iterable[str | None],
-    of_values: Iterable[str],
+    of_values: Iterable[str | None],
     types: Mapping[str, str],
     notes: list[str],
 ) -> pd.DataFrame:
@@ -79,14 +78,16 @@ def dividing_columns(
     Text of ``groups`` stands as in the file. ``of_values`` may be numbers or dates; a note is added
     if it is in doubt which. Columns of declared ``types`` are read as declared.
     """
-    of_groups = [find_name(frame.columns, name) for name in groups if name is not None]
-    of_values = [find_name(frame.columns, name) for name in of_values]
-    names = list(dict.fromkeys([*of_groups, *of_values]))
+    group_names, value_names = (
+        [find_name(frame.columns, name) for name in names if name is not None]
+        for names in (groups, of_values)
+    )
+    names = list(dict.fromkeys([*group_names, *value_names]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
-    doubtful = notes_on_dates(frame[[name for name in of_values if name not in declared]])
+    doubtful = notes_on_dates(frame[[name for name in value_names if name not in declared]])
     notes += [note for note in doubtful if note not in notes]
     columns = read_declared(frame[names], declared)
-    converted = [n for n in of_groups if n not in declared and infer_dtype(frame[n]) != "string"]
+    converted = [n for n in group_names if n not in declared and infer_dtype(frame[n]) != "string"]
     if file is None or not converted:
         return columns
     return columns.assign(**file.read(converted, names=converted).where(frame.notna()))
@@ -200,14 +201,9 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
         if isinstance(path, Path) and path.is_file():
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            file_of = {
-                "path": options.input_name(path),
-                "bytes": path.stat().st_size,
-                "sha256": digest,
-            }
-            if path in options.row_counts:
-                file_of["rows"] = options.row_counts[path]
-            files.append(file_of)
+            size, name = path.stat().st_size, options.input_name(path)
+            n_rows = {"rows": options.row_counts[path]} if path in options.row_counts else {}
+            files.append({"path": name, "bytes": size, "sha256": digest, **n_rows})
     return files
 
 
@@ -258,16 +254,18 @@ def write_page(
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")
-        summary: dict[str, Any] = {
+        roles = {name: getattr(options, name, None) for name in names}
+        summary = {
             "version": __version__,
             "command": command,
             "inputs": inputs,
+            "columns": [difference._asdict() for difference in differences],
+            "roles": {"probabilities": columns, **roles},
+            **evaluation.summary(),
+            "advised": "\n".join(advised.values()),
+            "report": output,
         }
-        of_roles = {name: getattr(options, name, None) for name in names}
-        summary["columns"] = [difference._asdict() for difference in differences]
-        summary["roles"] = {"probabilities": columns, **of_roles}
-        summary |= {**evaluation.summary(), "advised": "\n".join(advised.values())}
-        print_json({**summary, "report": output})
+        print_json(summary)
     say(evaluation.verdict.sentence)
     for purpose, line in advised.items():
         say(f"{purpose}\n  {line}")

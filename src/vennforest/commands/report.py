@@ -33,14 +33,8 @@ from vennforest.tables.types import read_types, texts_of
 
 REPORT_OPTIONS = [name for name in signature(Report).parameters if name not in ("data", "target")]
 FIT_OPTIONS = [
-    "estimator",
-    "trees",
-    "groups",
-    "weight",
-    *("drop", "keep", "types", "missing"),
-    *FORM,
-    "seed",
-]
+    "estimator", "trees", "groups", "weight", "drop", "keep", "types", "missing", *FORM, "seed",
+]  # fmt: skip
 """Options that are kept in the commands that are advised."""
 
 OTHER_ESTIMATORS = BLENDED[1:]

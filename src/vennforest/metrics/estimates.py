@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from vennforest._validation import (
-    check_count,
-    check_inside,
-    check_option,
-    class_index,
-)
+from vennforest._validation import check_count, check_inside, check_option, class_index
 from vennforest.metrics import calibration_error, calibration_tests, curves, flagging
 from vennforest.metrics._inputs import ClassEstimates, Strategy
 from vennforest.metrics.auc import area, score_interval
@@ -145,9 +140,9 @@ class Estimates(ClassEstimates):
         is_valid = self.units > 0 or np.ptp(self.weight) == 0
         units = min(counts) if is_valid else 0.0
         if versus is not None:
-            other, of_other = area(self, self.versus(versus))
-            of_rows = contributions - of_other
-            return interval(value - other, of_rows, self.groups, units, level, null=0.0)
+            rival, of_rival = area(self, self.versus(versus))
+            of_rows = contributions - of_rival
+            return interval(value - rival, of_rows, self.groups, units, level, null=0.0)
         estimate = IntervalEstimate(value)
         if not (is_valid and np.isfinite(value)):
             return estimate
@@ -209,13 +204,13 @@ class Estimates(ClassEstimates):
         check_inside(level, "level")
         if versus is None:
             shares = np.bincount(self.codes, weights=self.weight, minlength=self.p.shape[1])
-            other = np.broadcast_to(shares / self.weight.sum(), self.p.shape)
+            rival = np.broadcast_to(shares / self.weight.sum(), self.p.shape)
         else:
-            other = self.versus(versus)
+            rival = self.versus(versus)
         # The shares are estimated too, but they minimise the loss: its derivative is 0 there.
-        losses, of_other = loss(self.p, self.codes), loss(other, self.codes)
+        losses, of_rival = loss(self.p, self.codes), loss(rival, self.codes)
         ratio = ratio_estimate(
-            losses, of_other, self.weight, self.groups, self.units, level, null=1.0
+            losses, of_rival, self.weight, self.groups, self.units, level, null=1.0
         )
         return one_minus(ratio) if has_interval else IntervalEstimate(1 - ratio.value)
 
@@ -270,11 +265,7 @@ class Estimates(ClassEstimates):
         return distances_of(self.of_event(), level, n_draws, random_state)
 
     def net_benefit(
-        self,
-        thresholds: ArrayLike,
-        *,
-        versus: Versus = None,
-        level: float = 0.95,
+        self, thresholds: ArrayLike, *, versus: Versus = None, level: float = 0.95
     ) -> flagging.DecisionCurve:
         """Return the net benefit of decisions at thresholds, with pointwise intervals.
 
@@ -305,8 +296,8 @@ class Estimates(ClassEstimates):
             raise ValueError("thresholds must lie in (0, 1), got 0 or 1")
         check_inside(level, "level")
         event = self.of_event()
-        other = None if versus is None else self.versus(versus)[:, self.positive]
-        return flagging.decision_curve_of(event, at, other, level)
+        rival = None if versus is None else self.versus(versus)[:, self.positive]
+        return flagging.decision_curve_of(event, at, rival, level)
 
     def threshold_table(
         self,
