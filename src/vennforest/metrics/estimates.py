@@ -12,14 +12,14 @@ from scipy.special import ndtri
 from vennforest._validation import check_count, check_inside, check_option, class_index
 from vennforest.metrics import calibration_error, calibration_tests, curves, flagging
 from vennforest.metrics._inputs import ClassEstimates, Strategy
-from vennforest.metrics.auc import area, score_interval
+from vennforest.metrics.auc import roc_area, score_interval
 from vennforest.metrics.calibration_error import BrierDecomposition
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
 from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.metrics.smooth import CalibrationDistances, distances_of
 from vennforest.metrics.variance import (
     IntervalEstimate,
-    interval,
+    interval_estimate,
     mean_estimate,
     observations,
     one_minus,
@@ -133,21 +133,21 @@ class Estimates(ClassEstimates):
         (1982), as proposed by Newcombe (2006, method 5).
         """
         check_inside(level, "level")
-        value, contributions = area(self, self.p)
+        value, contributions = roc_area(self, self.p)
         largest = np.bincount(self.codes, minlength=len(self.labels)).argmax()
         in_class = self.codes == (largest if self.positive is None else self.positive)
         counts = [observations(self.weight, self.groups, side) for side in (in_class, ~in_class)]
         is_valid = self.units > 0 or np.ptp(self.weight) == 0
         units = min(counts) if is_valid else 0.0
         if versus is not None:
-            rival, of_rival = area(self, self.versus(versus))
+            rival, of_rival = roc_area(self, self.versus(versus))
             of_rows = contributions - of_rival
-            return interval(value - rival, of_rows, self.groups, units, level, null=0.0)
+            return interval_estimate(value - rival, of_rows, self.groups, units, level, null=0.0)
         estimate = IntervalEstimate(value)
         if not (is_valid and np.isfinite(value)):
             return estimate
         if 0 < value < 1 and units >= 2:
-            estimate = interval(
+            estimate = interval_estimate(
                 value, contributions, self.groups, units, level, "log-odds", null=0.5
             )
         if units < MIN_UNITS or not np.isfinite(estimate.low):

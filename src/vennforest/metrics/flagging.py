@@ -137,18 +137,20 @@ def decision_curve_of(
     outcome, p, weight, _ = event
     odds, constant = at / (1 - at), np.ones(len(p))
     everyone = np.asarray(weight @ outcome - weight @ (1 - outcome) * odds) / weight.sum()
-    none, every = (_difference(event, rival, at, level) for rival in (0 * constant, constant))
+    none, every = (
+        _net_benefit_difference(event, rival, at, level) for rival in (0 * constant, constant)
+    )
     # The gain over the better one is the smaller of two gains, end by end.
     gain = np.where(np.isnan(none) | np.isnan(every), np.nan, np.minimum(none, every))
     band: dict[str, FloatArray] = {}
     if versus is not None:
-        compared = _difference(event, versus, at, level)
+        compared = _net_benefit_difference(event, versus, at, level)
         names = ("difference", "difference_low", "difference_high")
         band = dict(zip(names, compared, strict=True)) | {"versus": none[0] - compared[0]}
     return DecisionCurve(at, none[0], none[1], none[2], everyone, gain[0], gain[1], gain[2], **band)
 
 
-def _difference(
+def _net_benefit_difference(
     event: EventEstimates, versus: FloatArray, at: FloatArray, level: float
 ) -> FloatArray:
     """Return the difference of two net benefits and the ends of its interval, (3, t).
