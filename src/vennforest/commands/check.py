@@ -265,13 +265,11 @@ def _arguments(
     arguments["promises"] = {
         name: check_inside(getattr(options, name), f"--{name}") for name in promised
     }
-    if options.validation is not None:
-        arguments["site"] = values[options.validation]
+    arguments["site"] = values.get(options.validation or "")
     if options.grades is not None:
         arguments["grades"] = divided[options.grades]
-        if options.final_grades is not None:
-            arguments["final_grades"] = divided[options.final_grades]
-        arguments["time"] = None if options.time is None else values[options.time]
+        arguments["final_grades"] = divided.get(options.final_grades)
+        arguments["time"] = values.get(options.time or "")
     if options.horizon is not None:
         entry, end = (
             read_times(values[str(name)], str(name)) for name in (options.time, options.until)

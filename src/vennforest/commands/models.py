@@ -32,12 +32,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import columns_in_document
 from vennforest.scores import read_scores
-from vennforest.sources.training_columns import (
-    MIN_COMPARED_ROWS,
-    ColumnDifference,
-    NewColumns,
-    TrainingColumns,
-)
+from vennforest.sources.training_columns import ColumnDifference, TrainingColumns, differences_of
 from vennforest.tables.cells import CellColumn
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import TableFile, find_name
@@ -244,11 +239,10 @@ class CalibratorFile:
     def differences(self, scores: FloatArray) -> list[ColumnDifference]:
         """Return the columns of scores (n,) or (n, k) that differ from those calibrated on."""
         training = self.training()
-        if training is None or len(scores) < MIN_COMPARED_ROWS:
+        if training is None:
             return []
-        new = NewColumns(training)
-        new.add(zip(training.names, scores.reshape(len(scores), -1).T, strict=True), len(scores))
-        return list(new.differences())
+        columns = dict(zip(training.names, scores.reshape(len(scores), -1).T, strict=True))
+        return differences_of(training, pd.DataFrame(columns))
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""

@@ -1,4 +1,4 @@
-"""Functions shared by commands: split a table into features and labels, write a page."""
+"""Functions shared by commands: read a table to train on, write a page."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from vennforest._messages import listed
 from vennforest._program import __version__
 from vennforest._validation import FloatArray, InputError
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
-from vennforest.commands.terminal import print_json, say
+from vennforest.commands.terminal import print_json, say, say_notes
 from vennforest.report import Evaluation
 from vennforest.report.splits import note_on_recent_labels
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.screening import notes_on_dates
-from vennforest.tables.target import LabelledTable, split_target
-from vennforest.tables.types import DROP, read_declared
+from vennforest.tables.target import LabelledTable, load_example, split_target
+from vennforest.tables.types import DROP, read_declared, read_types, texts_of
 
 NEEDED_BY_FAILURE = {
     "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
@@ -37,20 +37,26 @@ NEEDED_BY_FAILURE = {
 """Names for ``--fail-on``, with the option that each needs."""
 
 
-def split_table(
-    options: Fit | Report,
-    file: TableFile | None,
-    frame: pd.DataFrame,
-    target: str,
-    name: str,
-    types: Mapping[str, str],
-    groups: Sequence[str | None],
-    time: str | None = None,
-) -> tuple[LabelledTable, dict[str, Any]]:
-    """Return features and labels, and the values of ``groups``, ``time``, weights and ``by``.
+def read_training_table(
+    options: Fit | Report, groups: Sequence[str | None], time: str | None = None
+) -> tuple[TableFile | None, pd.DataFrame, LabelledTable, dict[str, Any]]:
+    """Return the file and rows of a table or example, its features and labels, and values by name.
 
-    The columns ``groups``, sites among them, ``time`` and weights are left out of the features.
+    The values are those of the columns ``groups``, sites among them, ``time``, weights and ``by``;
+    all but the last are left out of the features.
     """
+    types = {} if options.types is None else read_types(options.types)
+    path, file, target = options.data, None, options.target
+    if path is None:
+        assert isinstance(options, Report)
+        frame, usual_target = load_example(str(options.example))
+        name, target = f"{options.example} (shipped with scikit-learn)", target or usual_target
+    else:
+        file, name = TableFile(path, options.form), path.name
+        frame = file.read([*texts_of(types), target or ""], options.missing or ())
+        options.row_counts[path] = len(frame)
+    if target is None:
+        raise InputError("name the column to predict with --target")
     names = [*groups, time, options.weight]
     columns = [find_name(frame.columns, name) for name in names if name is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
@@ -62,7 +68,7 @@ def split_table(
     if time is not None:
         has_label = frame.index.isin(table.X.index)
         table.notes.extend(note_on_recent_labels(values[time], time, has_label))
-    return table, values_in(values.loc[table.X.index])
+    return file, frame, table, values_in(values.loc[table.X.index])
 
 
 def dividing_columns(
@@ -109,7 +115,7 @@ def common_arguments(
         )
     return {
         "positive": options.positive,
-        "groups": None if options.groups is None else values[options.groups],
+        "groups": values.get(options.groups or ""),
         "sample_weight": None if options.weight is None else weights_in(values, options.weight),
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
@@ -240,8 +246,7 @@ def write_page(
     ``commands`` are what each is for, and its words; ``columns`` are those of the probabilities of
     each class, by method and label; ``differences`` are columns that differ from training.
     """
-    for note in evaluation.findings.notes:
-        say(f"Note: {note}")
+    say_notes(evaluation.findings.notes)
     advised = {purpose: shlex.join(["vennforest", *words]) for purpose, words in commands}
     command, inputs = typed_command(), inputs_of(options)
     evaluation.to_html(options.output, advised=advised, command=command, inputs=inputs)

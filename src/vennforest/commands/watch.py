@@ -28,7 +28,7 @@ from vennforest.commands.models import (
 )
 from vennforest.commands.options import Watch
 from vennforest.commands.pages import dividing_columns, inputs_of, typed_command
-from vennforest.commands.terminal import print_json, progress_bar, say, show
+from vennforest.commands.terminal import print_json, progress_bar, say_notes, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import (
     MAX_TRAINING_SHARE,
@@ -71,8 +71,7 @@ def run_watch(options: Watch) -> None:
         write_text(options.output, page)
         if options.keep is not None:
             write_model(monitor, options.keep, {**header, "series": for_json(findings.series)})
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     if options.as_json:
         origin = {"version": __version__, "command": command, "inputs": inputs}
         print_json({**origin, **findings.summary(sentences), "report": shown_path(options.output)})
