@@ -64,11 +64,11 @@ def option(
     default: str | bool = True,
     lowest: int | None = None,
 ) -> Any:
-    """Declare an option; the help shows ``default`` as its default, or none if it is False."""
+    """Declare an option; the help shows ``default`` as its default."""
     return typer.Option(*names, metavar=metavar, help=description, show_default=default, min=lowest)
 
 
-def column(description: str, *names: str, default: str | bool = False) -> Any:
+def column(description: str, *names: str, default: str | bool = True) -> Any:
     """Declare an option that names a column."""
     return option(description, *names, metavar="COLUMN", default=default)
 
@@ -81,7 +81,7 @@ def _names_in(param: typer.CallbackParam, texts: list[str] | None) -> list[str] 
     return names or None
 
 
-def comma_list(description: str, metavar: str = "A,B,…", default: str | bool = False) -> Any:
+def comma_list(description: str, metavar: str = "A,B,…", default: str | bool = True) -> Any:
     """Declare an option with names separated by commas, which may be given several times."""
     return typer.Option(metavar=metavar, help=description, show_default=default, callback=_names_in)
 
@@ -152,10 +152,9 @@ Prior = Annotated[
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
 ]
 Mean = Annotated[
-    Names,
-    option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN", default=False),
+    Names, option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN")
 ]
-Share = Annotated[float | None, option("Find a threshold with at least this value.", default=False)]
+Share = Annotated[float | None, option("Find a threshold with at least this value.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
@@ -245,19 +244,15 @@ class PageOptions:
 
     figures: Annotated[
         File | None,
-        option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER", default=False),
+        option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER"),
         Output("figures", FIGURE_FILES),
     ] = None
-    figure_width: Annotated[
-        Text, option("Width of the figures: mm, cm or in.", metavar="85mm", default=False)
-    ] = None
-    figure_axes: Annotated[
-        Text, option("Ends of the axes of the figures.", metavar="0,.2", default=False)
-    ] = None
+    figure_width: Annotated[Text, option("Width of the figures: mm, cm or in.", metavar="85mm")] = (
+        None
+    )
+    figure_axes: Annotated[Text, option("Ends of the axes of the figures.", metavar="0,.2")] = None
     text: Annotated[
-        File | None,
-        option("Methods and results, for a paper.", metavar="FILE.md", default=False),
-        Output("text"),
+        File | None, option("Methods and results, for a paper.", metavar="FILE.md"), Output("text")
     ] = None
     by: Annotated[Names, column(f"Report on its values {SEVERAL}.")] = None
     positive: Annotated[
@@ -436,8 +431,7 @@ class Check(TableOptions, PageOptions):
     groups: GroupsColumn = None
     weight: WeightColumn = None
     horizon: Annotated[
-        float | None,
-        option("Days within which events count, with --time and --until.", default=False),
+        float | None, option("Days within which events count, with --time and --until.")
     ] = None
     time: Annotated[Text, column("Dates of entry; with --grades, the periods of the table.")] = None
     until: Annotated[Text, column("Dates of the event, or on which a row was last seen.")] = None
@@ -477,9 +471,7 @@ class Calibrate(TableOptions):
     method: Annotated[
         Text, option(f"{', '.join(METHOD_CHOICES)}.", default="venn-abers; with --update spline")
     ] = None
-    update: Annotated[
-        Text, option("auto (by tests), keep, intercept, slope or map.", default=False)
-    ] = None
+    update: Annotated[Text, option("auto (by tests), keep, intercept, slope or map.")] = None
     groups: Annotated[Text, column("Groups of dependent rows, with --update only.")] = None
     weight: Annotated[Text, column("Sample weights.")] = None
     on: Annotated[
