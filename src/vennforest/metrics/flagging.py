@@ -137,20 +137,18 @@ def decision_curve_of(
     outcome, p, weight, _ = event
     odds, constant = at / (1 - at), np.ones(len(p))
     everyone = np.asarray(weight @ outcome - weight @ (1 - outcome) * odds) / weight.sum()
-    none, every = (
-        _net_benefit_difference(event, rival, at, level) for rival in (0 * constant, constant)
-    )
+    none, all_rows = (_net_gain(event, rival, at, level) for rival in (0 * constant, constant))
     # The gain over the better one is the smaller of two gains, end by end.
-    gain = np.where(np.isnan(none) | np.isnan(every), np.nan, np.minimum(none, every))
+    gain = np.where(np.isnan(none) | np.isnan(all_rows), np.nan, np.minimum(none, all_rows))
     band: dict[str, FloatArray] = {}
     if versus is not None:
-        compared = _net_benefit_difference(event, versus, at, level)
+        compared = _net_gain(event, versus, at, level)
         names = ("difference", "difference_low", "difference_high")
         band = dict(zip(names, compared, strict=True)) | {"versus": none[0] - compared[0]}
     return DecisionCurve(at, none[0], none[1], none[2], everyone, gain[0], gain[1], gain[2], **band)
 
 
-def _net_benefit_difference(
+def _net_gain(
     event: EventEstimates, versus: FloatArray, at: FloatArray, level: float
 ) -> FloatArray:
     """Return the difference of two net benefits and the ends of its interval, (3, t).
@@ -174,10 +172,8 @@ def _net_benefit_difference(
     hits, alarms = (sums[value, 1, 1] - sums[value, -1, 1] for value in (1, 0))
     difference = (hits - odds * alarms) / total
     # Σ w² (gain - mean)², from the sums of w² over rows that gain 1, -1, odds and -odds.
-    square, linear = (
-        float(weight @ weight),
-        (sums[1, 1, 2] - sums[1, -1, 2] - odds * (sums[0, 1, 2] - sums[0, -1, 2])),
-    )
+    square = float(weight @ weight)
+    linear = sums[1, 1, 2] - sums[1, -1, 2] - odds * (sums[0, 1, 2] - sums[0, -1, 2])
     independent = sums[1, 1, 2] + sums[1, -1, 2] + odds**2 * (sums[0, 1, 2] + sums[0, -1, 2])
     independent += difference**2 * square - 2 * difference * linear
     n_units, effect = event.units, np.ones(len(at))
