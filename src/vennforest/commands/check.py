@@ -340,9 +340,7 @@ def _judge_model(
     inputs = [options.input_name(options.predictions), options.input_name(options.data)]
     words, target, anew = ["-o", "scored.csv"], ["-t", table.target], None
     if model is None:
-        file = read_calibrator(
-            options.predictions, options.scores, table=[*map(str, table.X.columns)]
-        )
+        file = read_calibrator(options.predictions, options.scores, table=table.X.columns)
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
         differences = file.differences(X)
         words = ["apply", *inputs, *words, *_repeated("-s", options.scores)]

@@ -146,9 +146,8 @@ def _measures(
     baseline, options = np.tile(shares, (len(y), 1)), {"sample_weight": weight}
     measures: dict[str, float] = {"rows": len(y)}
     for prefix, q in (("", p), ("baseline_", baseline)):
-        measures[f"{prefix}accuracy"] = float(
-            accuracy_score(y, classes[q.argmax(axis=1)], **options)
-        )
+        predicted = classes[q.argmax(axis=1)]
+        measures[f"{prefix}accuracy"] = float(accuracy_score(y, predicted, **options))
         measures[f"{prefix}brier_score"] = float(brier_score_loss(y, q, labels=classes, **options))
         measures[f"{prefix}log_loss"] = float(log_loss(y, q, labels=classes, **options))
     if bounds is not None:

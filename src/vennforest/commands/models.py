@@ -24,17 +24,17 @@ from vennforest._class_columns import (
 )
 from vennforest._messages import CalibrationWarning, as_sentence, listed
 from vennforest._validation import FloatArray, InputError, check_inside, text_of_label
-from vennforest.batch import number_columns, table_columns
+from vennforest.batch import feature_names, number_columns, table_columns
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.options import Check, Watch
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import columns_in_document
-from vennforest.scores import read_scores
+from vennforest.scores import is_outside, read_scores
 from vennforest.sources.training_columns import ColumnDifference, TrainingColumns, differences_of
 from vennforest.tables.cells import CellColumn
-from vennforest.tables.columns import unknown_names
+from vennforest.tables.columns import check_names
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import typed_labels
 from vennforest.tables.text import TableFormat
@@ -62,11 +62,9 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
 
     For a model fitted without column names, all columns but the ``carried`` ones are features.
     """
-    table = table_columns(model)
-    names = getattr(model, "feature_names_in_", None) if table is None else table.feature_names_in_
-    if names is not None:
-        unknown_names(frame.columns, [str(name) for name in names])
-        return frame[list(names)]
+    if (names := feature_names(model)) is not None:
+        check_names(frame.columns, names)
+        return frame[names]
     features = frame.drop(columns=list(carried))
     if features.shape[1] != model.n_features_in_:
         raise InputError(
@@ -192,7 +190,7 @@ def numbers_of_labels(
 
 def check_probabilities_in(column: FloatArray, name: str) -> None:
     """Raise an error if a column (n,) contains numbers outside [0, 1]."""
-    if column.min() < -1e-9 or column.max() > 1 + 1e-9:
+    if is_outside(column).any():
         raise InputError(
             f"the column {name!r} must contain probabilities in [0, 1], got numbers from "
             f"{column.min():.4g} to {column.max():.4g}: divide percentages by 100, and turn "

@@ -84,10 +84,8 @@ def dividing_columns(
     Text of ``groups`` stands as in the file. ``of_values`` may be numbers or dates; a note is added
     if it is in doubt which. Columns of declared ``types`` are read as declared.
     """
-    group_names, value_names = (
-        [find_name(frame.columns, name) for name in names if name is not None]
-        for names in (groups, of_values)
-    )
+    group_names = [find_name(frame.columns, name) for name in groups if name is not None]
+    value_names = [find_name(frame.columns, name) for name in of_values if name is not None]
     names = list(dict.fromkeys([*group_names, *value_names]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     doubtful = notes_on_dates(frame[[name for name in value_names if name not in declared]])
