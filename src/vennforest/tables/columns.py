@@ -19,7 +19,17 @@ from vennforest.tables.files import find_names
 from vennforest.tables.types import DROP, check_types, infer_declared
 
 
-class TableColumns(TransformerMixin, BaseEstimator):
+class TableTransformer(TransformerMixin, BaseEstimator):
+    """A transformer of tables with text and missing cells."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return tags that accept text and missing cells."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+class TableColumns(TableTransformer):
     """Convert the columns of a table to the types inferred in training.
 
     The conversion of a cell does not depend on other rows, so a table can be read in parts.
@@ -167,14 +177,6 @@ class TableColumns(TransformerMixin, BaseEstimator):
         """Return the names of the columns, shape (d,)."""
         check_is_fitted(self, "kinds_")
         return self.feature_names_in_
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return tags that accept text and missing cells."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def _refuse_duplicates(names: Sequence[str]) -> None:
