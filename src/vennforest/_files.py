@@ -11,7 +11,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -89,14 +89,12 @@ def location(path: str | os.PathLike[str]) -> Path | Address:
     if protocol in ("memory", "generic") or "::" in remote_path:
         raise InputError(f"{shown_path(path)} is no address of a file that stays: name another")
     address = Address(f"{protocol}://{remote_path}")
-    try:
-        import fsspec
-        from fsspec.implementations.local import LocalFileSystem
+    if protocol in ("file", "local"):
+        with suppress(ImportError):  # the error comes when the address is opened
+            from fsspec.implementations.local import LocalFileSystem
 
-        system = fsspec.get_filesystem_class(protocol)
-    except (ImportError, ValueError):  # the error comes when the address is opened
-        return address
-    return Path(system._strip_protocol(address)) if issubclass(system, LocalFileSystem) else address
+            return Path(LocalFileSystem._strip_protocol(address))
+    return address
 
 
 def check_files(options: Any) -> None:

@@ -37,7 +37,7 @@ from vennforest.sources.training_columns import (
     columns_of_frame,
 )
 from vennforest.tables.cells import as_floats, refuse_cell, row_name
-from vennforest.tables.columns import TableColumns, unknown_names
+from vennforest.tables.columns import TableColumns, check_names
 from vennforest.tables.files import TableFile, find_names
 
 if TYPE_CHECKING:
@@ -370,6 +370,13 @@ def table_columns(model: Any) -> TableColumns | None:
     return None
 
 
+def feature_names(model: Any) -> list[str] | None:
+    """Return the names of a classifier's input columns, None if they had none in training."""
+    table = table_columns(model)
+    names = getattr(model if table is None else table, "feature_names_in_", None)
+    return None if names is None else list(map(str, names))
+
+
 def number_columns(model: Any, table: TableColumns) -> list[str]:
     """Return the columns of numbers, but for one whose text names the groups of a model."""
     groups = model._state.by_groups
@@ -386,17 +393,15 @@ def _arrow_labels(classes: NDArray[Any]) -> pa.Array:
 
 def _features_of(model: Any, schema: pa.Schema, named: list[str]) -> list[str]:
     """Return the names of a classifier's input columns; refuse ``named`` ones that are others."""
-    table = table_columns(model)
-    names = getattr(model if table is None else table, "feature_names_in_", None)
-    if names is None:
+    trained = feature_names(model)
+    if trained is None:
         if not named:
             raise InputError("columns must name the features, which had no names in training")
         return named
-    trained = [str(name) for name in names]
     if named and named != trained:
         raise InputError(
             f"columns must be those of training in their order, {shown(trained)}, got "
             f"{shown(named)}: leave them out"
         )
-    unknown_names(schema.names, trained)
+    check_names(schema.names, trained)
     return trained

@@ -15,12 +15,7 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel, BlendMember
-from vennforest.classifier.prediction import (
-    RowScores,
-    intervals_at,
-    predict_scores,
-    score_rows,
-)
+from vennforest.classifier.prediction import RowScores, intervals_at, predict_scores, score_rows
 from vennforest.linear import LinearClassifier
 from vennforest.sources import Fold
 from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
@@ -30,6 +25,10 @@ EDGE = 1e-6
 
 NEAR = 1e-3
 """Distance from the base score within which the ratio of differences is replaced by a slope."""
+
+ScoreAttributions = tuple[FloatArray, FloatArray, bool, Any, list[str] | None]
+"""Attributions (n, d, 1 or k) of scores, base scores (1 or k,), whether scores are log-odds or
+logits instead of probabilities, rows and feature names."""
 
 
 def explain(
@@ -148,13 +147,8 @@ def _attributions(
         yield _share_out(phi, phi.sum(axis=1), target - middle, slope), middle
 
 
-def _explain_scores(
-    shap: Any, folds: Sequence[Fold], X: Any
-) -> tuple[FloatArray, FloatArray, bool, Any, list[str] | None]:
-    """Return attributions (n, d, 1 or k), base scores (1 or k,), rows and feature names.
-
-    The third result tells whether scores are log-odds or logits instead of probabilities.
-    """
+def _explain_scores(shap: Any, folds: Sequence[Fold], X: Any) -> ScoreAttributions:
+    """Return the means of the attributions of the folds' models."""
     explained = []
     for fold in folds:
         model = without_frozen(fold.model)
@@ -165,10 +159,8 @@ def _explain_scores(
     return phi, base, *explained[0][2:]
 
 
-def _explain_blend(
-    shap: Any, blend: BlendedModel, X: Any
-) -> tuple[FloatArray, FloatArray, bool, Any, list[str] | None]:
-    """Return what `_explain_scores` does of the logits of a blend, sums over its models."""
+def _explain_blend(shap: Any, blend: BlendedModel, X: Any) -> ScoreAttributions:
+    """Return the attributions of the logits of a blend, sums over its models."""
     total: Any = 0.0
     base: Any = blend.intercept[1:] - blend.intercept[:1]
     base = base if len(blend.classes_) == 2 else blend.intercept
@@ -191,10 +183,8 @@ def _explain_blend(
     return total, base, True, rows, names
 
 
-def _explain_model(
-    shap: Any, model: Any, X: Any
-) -> tuple[FloatArray, FloatArray, bool, Any, list[str] | None]:
-    """Return what `_explain_scores` does of one model of trees, or linear one."""
+def _explain_model(shap: Any, model: Any, X: Any) -> ScoreAttributions:
+    """Return the attributions of one model of trees, or linear one."""
     steps, last = split_pipeline(model)
     transformed: Any = transform_rows(model, X)
     is_sparse: bool = issparse(transformed)

@@ -301,7 +301,7 @@ def test_what_check_advises_reads_the_table_and_the_model_as_check_did(monkeypat
     model = SimpleNamespace(classes_=np.array(["no", "yes"]), n_features_in_=1)
     more = {"data": Path("t.csv"), "prior": ["yes=.1"], "trusted": ["a.B"]}
     options = Check(predictions=Path("m.skops"), target="y", **more, **form)
-    outcome = check._judge_model(options, model, frame["y"], table, frame)
+    outcome = check._judge_model(options, model, frame[["y"]], table, frame)
     predict = ["predict", "m.skops", "t.csv", "--keep", "-o", "scored.csv", "--trust", "a.B"]
     assert outcome.commands[0] == [*predict, "--prior", "yes=.1", *words]
     assert outcome.commands[1] == ["calibrate", "scored.csv", "-t", "y", "-s", "p(yes)"]
@@ -313,7 +313,7 @@ def test_a_calibrator_is_updated_as_the_tests_choose_or_fitted_anew(tmp_path, mo
     (tmp_path / "c.json").write_text(to_json(PlattScaling().fit(scores, frame["y"])))
     options = Check(predictions=tmp_path / "c.json", data=Path("t.csv"), target="y", scores=["s"])
     options = replace(options, decimal=",", groups="who")
-    table, labels = split_target(frame, "y", screened=False), frame["y"]
+    table, labels = split_target(frame, "y", screened=False), frame[["y"]]
     outcome = check._judge_model(options, None, labels, table, pd.DataFrame({"who": scores}))
     form = ["--decimal", ","]
     for choice, commands in (

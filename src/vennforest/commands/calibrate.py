@@ -18,7 +18,7 @@ from vennforest.commands.models import (
 )
 from vennforest.commands.options import Calibrate
 from vennforest.commands.pages import dividing_columns, record_of, values_in
-from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
+from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_text
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
 from vennforest.report.findings import for_json
@@ -35,7 +35,7 @@ INCREASING: dict[str, Literal[True, False, "auto"]] = {"yes": True, "no": False,
 def run_calibrate(options: Calibrate) -> None:
     """Fit a calibrator to scores of any system, write it as JSON, and print a summary."""
     start = time.perf_counter()
-    _check_options(options)
+    _check_choices(options)
     calibrator: Calibrator = METHODS[options.method or "venn-abers"]().set_params(on=options.on)
     result: Update | None = None
     table, on = TableFile(options.data, options.form), cast(On, options.on)
@@ -82,8 +82,7 @@ def run_calibrate(options: Calibrate) -> None:
         p = calibrator.predict_proba(counts.scores)
         calibrator = calibrator._with_mean_of(means, p, counts.weights.sum(axis=1))
     write_text(options.output, to_json(calibrator, score=rows.columns.by_label))
-    for note in _notes(rows, calibrator):
-        say(f"Note: {note}")
+    say_notes(_notes(rows, calibrator))
     _print_summary(
         options, rows, counts, result, update_record, seconds=time.perf_counter() - start
     )
@@ -124,7 +123,7 @@ def _print_summary(
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def _check_options(options: Calibrate) -> None:
+def _check_choices(options: Calibrate) -> None:
     """Raise an error for options that are not as they must be, or do not go together."""
     choices = {
         "increasing": INCREASING, "method": METHODS, "on": On, "update": Choice,
@@ -169,8 +168,7 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
     groups = group_codes(
         values_in(columns.loc[table.X.index]).get(options.groups or ""), len(p), notes
     )
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     new_map = options.method or "spline"
     return update(p, table.y, groups=groups, choose=choose, new_map=new_map)
 

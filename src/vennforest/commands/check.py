@@ -32,7 +32,6 @@ from vennforest.commands.models import (
     read_model,
     read_rows,
     rows_for,
-    types_for,
     with_shares,
 )
 from vennforest.commands.options import FORM, Check
@@ -78,16 +77,14 @@ def run_check(options: Check) -> None:
     failures = _check_options(options)
     path = options.data or options.predictions
     model = _model_of(options)
-    types = types_for(model, options.types)
-    file, frame = read_rows(path, model, options, [options.target])
+    file, frame, types = read_rows(path, model, options, [options.target])
     if options.horizon is not None:  # a row without a label was last seen without the event
         frame = _without_event(frame, options)
     table = split_target(frame, options.target, name=path.name, screened=False)
-    groups, by = [options.groups, options.grades, options.validation], options.by or []
-    groups.append(options.final_grades)
-    by = [*by, *filter(None, (options.weight, options.time, options.until))]
-    segmented = [*table.X] if options.segments == ["auto"] else options.segments or []
-    divided = dividing_columns(file, frame, groups, [*by, *segmented], types, table.notes)
+    groups = [options.groups, options.grades, options.validation, options.final_grades]
+    of_values = [*(options.by or []), options.weight, options.time, options.until]
+    of_values += [*table.X] if options.segments == ["auto"] else options.segments or []
+    divided = dividing_columns(file, frame, groups, of_values, types, table.notes)
     if options.time is not None:
         has_label = frame.index.isin(table.X.index)
         table.notes.extend(note_on_recent_labels(divided[options.time], options.time, has_label))
@@ -95,8 +92,8 @@ def run_check(options: Check) -> None:
     if options.data is None:
         outcome = _check_columns(options, table, divided)
     else:
-        cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
-        outcome = _judge_model(options, model, cells, table, divided)
+        labels = frame[[options.target]].loc[table.X.index]  # as they are written: 01 stays 01
+        outcome = _judge_model(options, model, labels, table, divided)
     evaluation = outcome.evaluation
     is_off = evaluation.verdict.action == "recalibrate"
     commands = _next_commands(options, evaluation, outcome) if is_off else []
@@ -218,15 +215,15 @@ def _named_classes(entries: Sequence[str], labels: NDArray[Any], positive: str |
     if len(classes) == 1:
         label = classes[0]
         texts = [positive, *(entry.partition("=")[0] for entry in entries if "=" in entry)]
-        others = [text for text in texts if text not in (None, str(label))]
+        other_labels = [text for text in texts if text not in (None, str(label))]
         if label in (0, 1):  # True and False too
-            others.append(1 - label)
-        if not others:
+            other_labels.append(1 - label)
+        if not other_labels:
             raise InputError(
                 f"the target must have two classes, got {str(label)!r} alone: name the other one "
                 "with --positive"
             )
-        return sorted([label, type(label)(others[0])])
+        return sorted([label, type(label)(other_labels[0])])
     forms = [CLASS_COLUMN.fullmatch(entry) for entry in entries]
     if len(entries) <= max(2, len(classes)) or None in forms:
         return classes
@@ -244,46 +241,45 @@ def _next_commands(
 
     The last one makes the update that the page's tests choose, if they choose one.
     """
-    choice, why = evaluation.findings.choice, "Calibrate with these rows:"
+    choice, purpose = evaluation.findings.choice, "Calibrate with these rows:"
     *earlier, last = outcome.commands
     if choice not in ("", "keep"):
         last = [*last, "--update", choice, *options.words(["groups"])]
-        why = "Fit the update that tests choose to these rows:"
+        purpose = "Fit the update that tests choose to these rows:"
     elif outcome.anew is not None:
         return [("Calibrate the scores again, with these rows:", outcome.anew)]
-    return [*(("Write the probabilities of these rows first:", w) for w in earlier), (why, last)]
+    return [
+        *(("Write the probabilities of these rows first:", w) for w in earlier),
+        (purpose, last),
+    ]
 
 
 def _arguments(
     options: Check, table: LabelledTable, divided: pd.DataFrame, classes: Sequence[Any]
 ) -> dict[str, Any]:
     """Return the arguments of ``check`` beside labels and probabilities."""
-    named = [options.groups, options.validation, options.weight, *(options.by or [])]
-    named += [options.time, options.until]
-    values = values_in(divided[list(dict.fromkeys(filter(None, named)))])
+    roles = [options.groups, options.validation, options.weight, options.time, options.until]
+    names = [name for name in [*roles, *(options.by or [])] if name is not None]
+    values = values_in(divided[list(dict.fromkeys(names))])
     arguments = common_arguments(options, table, values) | {"updates": options.updates}
     promised = [name for name in PROMISES if getattr(options, name) is not None]
     arguments["promises"] = {
         name: check_inside(getattr(options, name), f"--{name}") for name in promised
     }
-    if options.validation is not None:
-        arguments["site"] = values[options.validation]
+    arguments["site"] = values.get(options.validation or "")
     if options.grades is not None:
         arguments["grades"] = divided[options.grades]
-        if options.final_grades is not None:
-            arguments["final_grades"] = divided[options.final_grades]
-        arguments["time"] = None if options.time is None else values[options.time]
+        arguments["final_grades"] = divided.get(options.final_grades)
+        arguments["time"] = values.get(options.time or "")
     if options.horizon is not None:
-        names = str(options.time), str(options.until)
-        entry, end = (read_times(values[name], name) for name in names)
+        start, until = str(options.time), str(options.until)
+        entry, end = (read_times(values[name], name) for name in (start, until))
         if entry.dtype != end.dtype:
             raise InputError("--time and --until must be dates or numbers both, got one of each")
         days = (end - entry) / np.timedelta64(1, "D") if entry.dtype.kind == "M" else end - entry
         for i in np.flatnonzero(~(days >= 0))[:1]:
-            rule = f"times that are not before those in {names[0]!r}"
-            refuse_cell(
-                names[1], rule, values[names[1]][i], row_name(divided.index[i], "the table")
-            )
+            rule = f"times that are not before those in {start!r}"
+            refuse_cell(until, rule, values[until][i], row_name(divided.index[i], "the table"))
         arguments["follow_up"] = np.asarray(days, dtype=np.float64), options.horizon
     if options.reference is not None:
         grades = str(options.grades)
@@ -292,11 +288,10 @@ def _arguments(
         _warn_of_zeros(grades, divided[grades], arguments["reference"])
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
         columns = [*map(str, divided)]
-        unused = [split_entry(entry, classes, columns)[1] for entry in options.probability or ()]
-        named = [options.groups, options.grades, options.validation, options.weight]
-        named.append(options.final_grades)
-        unused += [name for name in [*named, options.time, options.until] if name]
+        entries = options.probability or ()
+        unused: list[str | None] = [split_entry(e, classes, columns)[1] for e in entries]
         unused += [name for label in classes for name in columns_of(label, OUTPUT_KINDS)]
+        unused += [*roles, options.grades, options.final_grades]
         arguments["segments"] = divided[[name for name in columns if name not in unused]]
     elif options.segments:
         arguments["segments"] = divided[options.segments]
@@ -308,10 +303,10 @@ def _warn_of_zeros(name: str, grades: Any, reference: Any) -> None:
     rows, earlier = ({str(grade) for grade in column.dropna()} for column in (grades, reference))
     without_zeros = {grade.lstrip("0"): grade for grade in earlier - rows}
     for grade in sorted(rows - earlier):
-        if (other := without_zeros.get(grade.lstrip("0"))) is not None:
+        if (earlier_grade := without_zeros.get(grade.lstrip("0"))) is not None:
             warn(
-                f"{name!r} is {grade!r} in the rows and {other!r} in the reference, which are "
-                "different grades: write them alike in both"
+                f"{name!r} is {grade!r} in the rows and {earlier_grade!r} in the reference, which "
+                "are different grades: write them alike in both"
             )
             return
 
@@ -344,15 +339,13 @@ def _model_of(options: Check) -> Any:
 
 
 def _judge_model(
-    options: Check, model: Any, labels: Any, table: LabelledTable, divided: pd.DataFrame
+    options: Check, model: Any, labels: pd.DataFrame, table: LabelledTable, divided: pd.DataFrame
 ) -> Outcome:
-    """Evaluate a model or a calibrator in a file."""
+    """Evaluate a model or a calibrator in a file; ``labels`` are as in the table."""
     inputs = [options.input_name(options.predictions), options.input_name(options.data)]
     words, target, anew = ["-o", "scored.csv"], ["-t", table.target], None
     if model is None:
-        file = read_calibrator(
-            options.predictions, options.scores, table=[*map(str, table.X.columns)]
-        )
+        file = read_calibrator(options.predictions, options.scores, table=table.X.columns)
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
         differences = file.differences(X)
         words = ["apply", *inputs, *words, *_repeated("-s", options.scores)]
@@ -366,8 +359,7 @@ def _judge_model(
     classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
     columns = _repeated("-s", [f"p({label})" for label in classes])
     commands = [words, ["calibrate", "scored.csv", *target, *columns]]
-    y = labels_of_model(labels, table.target, model.classes_)
-    y = y.astype(model.classes_.dtype)
+    y = labels_of_model(labels, table.target, model.classes_).astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"), noted(differences, table.notes):
         arguments = _arguments(options, table, divided, [*model.classes_])
         evaluation = check(y, model, X=X, **arguments)

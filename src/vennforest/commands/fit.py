@@ -19,15 +19,13 @@ from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
-from vennforest.commands.pages import record_of, split_table, weights_in
-from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
+from vennforest.commands.pages import read_training_table, record_of, weights_in
+from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import DEFAULT_ESTIMATOR, table_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
-from vennforest.tables.files import TableFile
 from vennforest.tables.target import LabelledTable
-from vennforest.tables.types import read_types, texts_of
 
 MIN_ROWS_OF_CLASS = 5
 """Rows of a class below which a note says so: as many as there are folds by default."""
@@ -45,7 +43,7 @@ def run_fit(options: Fit) -> None:
         labels, counts = np.unique(y, return_counts=True)
         classes = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
         notes += _few_rows(classes)
-        measures = _measures(model, y, fit_options.get("sample_weight"))
+        measures = _measures(model, y, fit_options["sample_weight"])
         header = {
             "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
@@ -58,11 +56,10 @@ def run_fit(options: Fit) -> None:
         model._fitted = replace(model._state, record=header)
         write_model(model, options.output)
         try:
-            notes += audit_notes(model, table.X, y, fit_options.get("groups"))
+            notes += audit_notes(model, table.X, y, fit_options["groups"])
         except Exception as error:  # the model is written: the command has not failed
             notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     output, seconds = shown_path(options.output), time.perf_counter() - start
     if options.as_json:
         summary = {"n_rows": len(y), "classes": classes, "notes": notes, "measures": measures}
@@ -82,16 +79,11 @@ def _labelled_table(options: Fit) -> tuple[LabelledTable, dict[str, Any], str | 
 
     ``fit`` takes codes of groups, and weights.
     """
-    types = {} if options.types is None else read_types(options.types)
-    as_text, missing = [*texts_of(types), options.target], options.missing or ()
-    file = TableFile(options.data, options.form)
-    frame, name, groups = file.read(as_text, missing), options.data.name, [options.groups]
-    table, values = split_table(options, file, frame, options.target, name, types, groups)
+    file, _, table, values = read_training_table(options, [options.groups])
     codes = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
     weight = None if options.weight is None else weights_in(values, options.weight)
     fit_options = {"groups": codes, "sample_weight": weight}
-    fit_options = {name: value for name, value in fit_options.items() if value is not None}
-    return table, fit_options, file.decimal if file.decimal_is_detected else None
+    return table, fit_options, file.decimal if file and file.decimal_is_detected else None
 
 
 def _fit(
@@ -156,9 +148,8 @@ def _measures(
     baseline, options = np.tile(shares, (len(y), 1)), {"sample_weight": weight}
     measures: dict[str, float] = {"rows": len(y)}
     for prefix, q in (("", p), ("baseline_", baseline)):
-        measures[f"{prefix}accuracy"] = float(
-            accuracy_score(y, classes[q.argmax(axis=1)], **options)
-        )
+        predicted = classes[q.argmax(axis=1)]
+        measures[f"{prefix}accuracy"] = float(accuracy_score(y, predicted, **options))
         measures[f"{prefix}brier_score"] = float(brier_score_loss(y, q, labels=classes, **options))
         measures[f"{prefix}log_loss"] = float(log_loss(y, q, labels=classes, **options))
     if bounds is not None:

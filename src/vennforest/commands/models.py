@@ -24,22 +24,17 @@ from vennforest._class_columns import (
 )
 from vennforest._messages import CalibrationWarning, as_sentence, listed
 from vennforest._validation import FloatArray, InputError, check_inside, text_of_label
-from vennforest.batch import number_columns, table_columns
+from vennforest.batch import feature_names, number_columns, table_columns
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.options import Check, Watch
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import columns_in_document
-from vennforest.scores import read_scores
-from vennforest.sources.training_columns import (
-    MIN_COMPARED_ROWS,
-    ColumnDifference,
-    NewColumns,
-    TrainingColumns,
-)
+from vennforest.scores import is_outside, read_scores
+from vennforest.sources.training_columns import ColumnDifference, TrainingColumns, differences_of
 from vennforest.tables.cells import CellColumn
-from vennforest.tables.columns import unknown_names
+from vennforest.tables.columns import check_names
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import typed_labels
 from vennforest.tables.text import TableFormat
@@ -67,11 +62,9 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
 
     For a model fitted without column names, all columns but the ``carried`` ones are features.
     """
-    table = table_columns(model)
-    names = getattr(model, "feature_names_in_", None) if table is None else table.feature_names_in_
-    if names is not None:
-        unknown_names(frame.columns, [str(name) for name in names])
-        return frame[list(names)]
+    if (names := feature_names(model)) is not None:
+        check_names(frame.columns, names)
+        return frame[names]
     features = frame.drop(columns=list(carried))
     if features.shape[1] != model.n_features_in_:
         raise InputError(
@@ -79,20 +72,6 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
             f"names, got {features.shape[1]}"
         )
     return features.to_numpy()
-
-
-def types_for(model: Any, types: Path | str | None) -> dict[str, str]:
-    """Return the types of a table's columns: those declared, and the dates of a model's columns."""
-    declared = {} if types is None else read_types(types)
-    table = table_columns(model)
-    trained = {} if table is None else table.as_types()
-    for name in declared:
-        if name in trained:
-            raise InputError(
-                f"--types must be of columns that the model does not read, got {name!r}: the model "
-                f"knows it as {trained[name]}"
-            )
-    return {name: t for name, t in trained.items() if t.startswith("date")} | declared
 
 
 def open_table(path: Path, model: Any, form: TableFormat) -> TableFile:
@@ -104,26 +83,31 @@ def open_table(path: Path, model: Any, form: TableFormat) -> TableFile:
 
 
 def read_rows(
-    path: Path,
-    model: Any,
-    options: Check | Watch,
-    as_text: Iterable[str | None] = (),
-) -> tuple[TableFile, pd.DataFrame]:
+    path: Path, model: Any, options: Check | Watch, as_text: Iterable[str | None] = ()
+) -> tuple[TableFile, pd.DataFrame, dict[str, str]]:
     """Open a table for a model, whose columns get the types and missing markers of its training.
 
-    Of other columns those declared and those of ``as_text`` stay text, as labels do.
+    Of other columns those declared and those of ``as_text`` stay text, as labels do. The third
+    result are the types of columns: those declared, and the dates of the model's columns.
     """
     table = table_columns(model)
     types = {} if options.types is None else read_types(options.types)
-    texts, markers = [*as_text, *texts_of(types)], []
+    texts, markers, trained = [*as_text, *texts_of(types)], [], {}
     if table is not None:
-        numbers = number_columns(model, table)
-        texts += [name for name in table.feature_names_in_ if name not in numbers]
+        numbers, trained = number_columns(model, table), table.as_types()
+        texts += [name for name in trained if name not in numbers]
         markers = table.missing or []
+    for name in types:
+        if name in trained:
+            raise InputError(
+                f"--types must be of columns that the model does not read, got {name!r}: the model "
+                f"knows it as {trained[name]}"
+            )
     file = open_table(path, model, options.form)
     frame = file.read([name for name in texts if name is not None], markers)
     options.row_counts[path] = len(frame)
-    return file, frame
+    dates = {name: kind for name, kind in trained.items() if kind.startswith("date")}
+    return file, frame, dates | types
 
 
 @contextmanager
@@ -153,15 +137,15 @@ def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
     return labels
 
 
-def labels_of_model(cells: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return labels (n,) of the type of a model's classes, None where missing.
+def labels_of_model(table: pd.DataFrame, target: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels (n,) in a table in the type of a model's classes, None where missing.
 
     Raises
     ------
     InputError
         If no row has a label, or a label is none of the classes.
     """
-    column = CellColumn(cells, target)
+    column = CellColumn(table[find_name(table.columns, target)], target)
     label_of = label_of_text(classes)
     labels = column.array.drop_null().to_pylist()
     if not labels:
@@ -208,7 +192,7 @@ def numbers_of_labels(
 
 def check_probabilities_in(column: FloatArray, name: str) -> None:
     """Raise an error if a column (n,) contains numbers outside [0, 1]."""
-    if column.min() < -1e-9 or column.max() > 1 + 1e-9:
+    if is_outside(column).any():
         raise InputError(
             f"the column {name!r} must contain probabilities in [0, 1], got numbers from "
             f"{column.min():.4g} to {column.max():.4g}: divide percentages by 100, and turn "
@@ -255,11 +239,10 @@ class CalibratorFile:
     def differences(self, scores: FloatArray) -> list[ColumnDifference]:
         """Return the columns of scores (n,) or (n, k) that differ from those calibrated on."""
         training = self.training()
-        if training is None or len(scores) < MIN_COMPARED_ROWS:
+        if training is None:
             return []
-        new = NewColumns(training)
-        new.add(zip(training.names, scores.reshape(len(scores), -1).T, strict=True), len(scores))
-        return list(new.differences())
+        columns = dict(zip(training.names, scores.reshape(len(scores), -1).T, strict=True))
+        return differences_of(training, pd.DataFrame(columns))
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""

@@ -64,11 +64,11 @@ def option(
     default: str | bool = True,
     lowest: int | None = None,
 ) -> Any:
-    """Declare an option; the help shows ``default`` as its default, or none if it is False."""
+    """Declare an option; the help shows ``default`` as its default."""
     return typer.Option(*names, metavar=metavar, help=description, show_default=default, min=lowest)
 
 
-def column(description: str, *names: str, default: str | bool = False) -> Any:
+def column(description: str, *names: str, default: str | bool = True) -> Any:
     """Declare an option that names a column."""
     return option(description, *names, metavar="COLUMN", default=default)
 
@@ -81,7 +81,7 @@ def _names_in(param: typer.CallbackParam, texts: list[str] | None) -> list[str] 
     return names or None
 
 
-def comma_list(description: str, metavar: str = "A,B,…", default: str | bool = False) -> Any:
+def comma_list(description: str, metavar: str = "A,B,…", default: str | bool = True) -> Any:
     """Declare an option with names separated by commas, which may be given several times."""
     return typer.Option(metavar=metavar, help=description, show_default=default, callback=_names_in)
 
@@ -138,89 +138,27 @@ FIGURE_FILES = tuple(
     for name in ("calibration", "decision-curve", "intervals")
     for ending in ("svg", "pdf", "png", "csv")
 )
-Figures = Annotated[
-    File | None,
-    option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER", default=False),
-    Output("figures", FIGURE_FILES),
-]
-FigureWidth = Annotated[
-    Text, option("Width of the figures: mm, cm or in.", metavar="85mm", default=False)
-]
-FigureAxes = Annotated[
-    Text, option("Ends of the axes of the figures.", metavar="0,.2", default=False)
-]
-MethodsText = Annotated[
-    File | None,
-    option("Methods and results, for a paper.", metavar="FILE.md", default=False),
-    Output("text"),
-]
 Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", metavar="TYPE")]
-Estimator = Annotated[
-    Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
-]
 GroupsColumn = Annotated[Text, column("Groups of dependent rows, such as patients.")]
 WeightColumn = Annotated[Text, column("Weights of rows, such as those of a survey.")]
-Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
-Delimiter = Annotated[Text, option("Between cells of CSV.", metavar="SIGN", default="as in CSV")]
-TextEncoding = Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")]
-NoHeader = Annotated[bool, option("CSV or Excel has no names of columns.", "--no-header")]
-Sheet = Annotated[Text, option("Sheet of a workbook.", metavar="NAME", default="first")]
-FileFormat = Annotated[
-    Text,
-    option(
-        "csv, parquet or arrow (its stream).", "--format", metavar="FORMAT", default="by the suffix"
-    ),
-]
-Kinds = Annotated[Names, comma_list("Any of p,bounds,confidence.", "KINDS", "all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
-MethodName = Annotated[str, option(f"{', '.join(METHOD_CHOICES)}.")]
-Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
-Drop = Annotated[Names, column(f"A column to leave out {SEVERAL}.")]
-Keep = Annotated[Names, column(f"Keep this identifier {SEVERAL}.")]
 Types = Annotated[
     Text,
     option('As {"ward": "category"}, or a file.', metavar="JSON"),
     Input("file of types", or_json=True),
 ]
-Missing = Annotated[Names, comma_list('Missing cells: "n.d.,-999".')]
-By = Annotated[Names, column(f"Report on its values {SEVERAL}.")]
-Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
-CostsTable = Annotated[
-    Text,
-    option("Costs of decisions, or a file.", metavar="JSON"),
-    Input("file of costs", or_json=True),
-]
-Tolerance = Annotated[float | None, option("Acceptable error, in points.", default="2")]
-Thresholds = Annotated[Names, comma_list("Thresholds of the table.", ".02,.05,…")]
 Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
 ]
 Mean = Annotated[
-    Names,
-    option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN", default=False),
+    Names, option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN")
 ]
-Share = Annotated[float | None, option("Find a threshold with at least this value.", default=False)]
-Jobs = Annotated[int, option("Processors to use; -1: all.")]
+Share = Annotated[float | None, option("Find a threshold with at least this value.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
-OutOfFold = Annotated[
-    File | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
-]
-FailOn = Annotated[
-    Names,
-    comma_list(
-        "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, oe, "
-        "columns."
-    ),
-]
-FailOnColumns = Annotated[
-    Names, comma_list("columns: exit with code 1 if one differs from training.")
-]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
 ]
-Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
-Quiet = Annotated[bool, option("Print no notes and warnings.", "--quiet")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
 
@@ -228,8 +166,8 @@ Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 class Options:
     """Options of every command."""
 
-    as_json: Json = False
-    quiet: Quiet = False
+    as_json: Annotated[bool, option("Print a summary as JSON.", "--json")] = False
+    quiet: Annotated[bool, option("Print no notes and warnings.", "--quiet")] = False
     debug: Debug = False
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
     row_counts: dict[Path, int] = field(init=False, default_factory=dict)
@@ -266,11 +204,19 @@ FORM = ("decimal", "delimiter", "encoding", "sheet", "no_header")
 class TableOptions(Options):
     """Options of commands that read tables."""
 
-    decimal: Decimal = None
-    delimiter: Delimiter = None
-    encoding: TextEncoding = None
-    no_header: NoHeader = False
-    sheet: Sheet = None
+    decimal: Annotated[
+        Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")
+    ] = None
+    delimiter: Annotated[
+        Text, option("Between cells of CSV.", metavar="SIGN", default="as in CSV")
+    ] = None
+    encoding: Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")] = (
+        None
+    )
+    no_header: Annotated[bool, option("CSV or Excel has no names of columns.", "--no-header")] = (
+        False
+    )
+    sheet: Annotated[Text, option("Sheet of a workbook.", metavar="NAME", default="first")] = None
 
     @property
     def form(self) -> "TableFormat":
@@ -278,6 +224,77 @@ class TableOptions(Options):
         from vennforest.tables.text import TableFormat
 
         return TableFormat(**{name: getattr(self, name) for name in FORM})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """Options of commands that train models."""
+
+    trees: Annotated[int, option("Trees of a forest.", lowest=1)] = 300
+    drop: Annotated[Names, column(f"A column to leave out {SEVERAL}.")] = None
+    keep: Annotated[Names, column(f"Keep this identifier {SEVERAL}.")] = None
+    missing: Annotated[Names, comma_list('Missing cells: "n.d.,-999".')] = None
+    seed: Seed = 0
+    jobs: Annotated[int, option("Processors to use; -1: all.")] = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """Options of commands that write a page on probabilities."""
+
+    figures: Annotated[
+        File | None,
+        option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER"),
+        Output("figures", FIGURE_FILES),
+    ] = None
+    figure_width: Annotated[Text, option("Width of the figures: mm, cm or in.", metavar="85mm")] = (
+        None
+    )
+    figure_axes: Annotated[Text, option("Ends of the axes of the figures.", metavar="0,.2")] = None
+    text: Annotated[
+        File | None, option("Methods and results, for a paper.", metavar="FILE.md"), Output("text")
+    ] = None
+    by: Annotated[Names, column(f"Report on its values {SEVERAL}.")] = None
+    positive: Annotated[
+        Text, option("The positive class.", metavar="LABEL", default="the rarer")
+    ] = None
+    costs: Annotated[
+        Text,
+        option("Costs of decisions, or a file.", metavar="JSON"),
+        Input("file of costs", or_json=True),
+    ] = None
+    tolerance: Annotated[float | None, option("Acceptable error, in points.", default="2")] = None
+    thresholds: Annotated[Names, comma_list("Thresholds of the table.", ".02,.05,…")] = None
+    fail_on: Annotated[
+        Names,
+        comma_list(
+            "Exit with code 1 by any of: miscalibrated, classes, sites, groups, grades, segments, "
+            "oe, columns."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionOptions:
+    """Options of commands that write a table of predictions."""
+
+    prior: Prior = None
+    mean: Mean = None
+    columns: Annotated[Names, comma_list("Any of p,bounds,confidence.", "KINDS", "all")] = None
+    level: Level = 0.95
+    file_format: Annotated[
+        Text,
+        option(
+            "csv, parquet or arrow (its stream).",
+            "--format",
+            metavar="FORMAT",
+            default="by the suffix",
+        ),
+    ] = None
+    fail_on: Annotated[
+        Names, comma_list("columns: exit with code 1 if one differs from training.")
+    ] = None
+    escape_formulas: EscapeFormulas = False
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)
@@ -328,7 +345,7 @@ def _with_local_inputs(options: OptionsType, stack: ExitStack) -> OptionsType:
 
 
 @command
-class Fit(TableOptions):
+class Fit(TableOptions, TrainingOptions):
     """Train a calibrated classifier on a table, and write it to a file."""
 
     data: Data
@@ -342,8 +359,7 @@ class Fit(TableOptions):
             default="blend; mixed-forest with --calibrate-on oob",
         ),
     ] = None
-    method: MethodName = "venn-abers"
-    trees: Trees = 300
+    method: Annotated[str, option(f"{', '.join(METHOD_CHOICES)}.")] = "venn-abers"
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
     one_model: Annotated[
         bool, option("Folds calibrate, and one model of all rows predicts.", "--one-model")
@@ -351,16 +367,11 @@ class Fit(TableOptions):
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: GroupsColumn = None
     weight: WeightColumn = None
-    drop: Drop = None
-    keep: Keep = None
     types: Types = None
-    missing: Missing = None
-    seed: Seed = 0
-    jobs: Jobs = -1
 
 
 @command
-class Predict(TableOptions):
+class Predict(TableOptions, PredictionOptions):
     """Predict the rows of a table, which may be larger than memory.
 
     The output has the rows in the order of DATA. Its columns are the most probable label with its
@@ -371,31 +382,22 @@ class Predict(TableOptions):
     model: Annotated[File, argument("MODEL", "A model written by fit."), Input("model")]
     data: Data
     output: PredictionTable = Path("predictions.csv")
-    columns: Kinds = None
-    level: Level = 0.95
-    prior: Prior = None
-    mean: Mean = None
     keep: Annotated[bool, option("Copy all columns of DATA.", "--keep")] = False
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     trusted: Trusted = None
-    file_format: FileFormat = None
-    fail_on: FailOnColumns = None
-    escape_formulas: EscapeFormulas = False
 
 
 @command
-class Report(TableOptions):
+class Report(TableOptions, PageOptions, TrainingOptions):
     """Train models on a table, compare ways of calibrating them, and write a report."""
 
     data: OptionalData = None
     target: OptionalTarget = None
     output: Page = Path("report.html")
-    figures: Figures = None
-    figure_width: FigureWidth = None
-    figure_axes: FigureAxes = None
-    text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
-    estimator: Estimator = None
+    estimator: Annotated[
+        Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
+    ] = None
     methods: Annotated[Names, comma_list(f"{', '.join(METHOD_CHOICES[1:])}.", default="all")] = None
     groups: GroupsColumn = None
     weight: WeightColumn = None
@@ -403,26 +405,16 @@ class Report(TableOptions):
     validation: Annotated[
         Text, column("Sites, each predicted by a model of the others; by-group: --groups.")
     ] = None
-    by: By = None
-    positive: Positive = None
-    costs: CostsTable = None
-    tolerance: Tolerance = None
-    thresholds: Thresholds = None
-    drop: Drop = None
-    keep: Keep = None
     types: Types = None
-    missing: Missing = None
     folds: Annotated[int, option("Folds of validation.", lowest=2)] = 5
-    trees: Trees = 300
-    seed: Seed = 0
-    jobs: Jobs = -1
-    write_predictions: OutOfFold = None
-    fail_on: FailOn = None
+    write_predictions: Annotated[
+        File | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
+    ] = None
     escape_formulas: EscapeFormulas = False
 
 
 @command
-class Check(TableOptions):
+class Check(TableOptions, PageOptions):
     """Evaluate probabilities in a column, or a model on new rows, and write a report.
 
     PREDICTIONS is a table with --probability, or a model or calibrator that is evaluated on DATA.
@@ -435,10 +427,6 @@ class Check(TableOptions):
     target: Target
     data: OptionalData = None
     output: Page = Path("check.html")
-    figures: Figures = None
-    figure_width: FigureWidth = None
-    figure_axes: FigureAxes = None
-    text: MethodsText = None
     probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
         None
     )
@@ -447,17 +435,11 @@ class Check(TableOptions):
     groups: GroupsColumn = None
     weight: WeightColumn = None
     horizon: Annotated[
-        float | None,
-        option("Days within which events count, with --time and --until.", default=False),
+        float | None, option("Days within which events count, with --time and --until.")
     ] = None
     time: Annotated[Text, column("Dates of entry; with --grades, the periods of the table.")] = None
     until: Annotated[Text, column("Dates of the event, or on which a row was last seen.")] = None
     validation: Annotated[Text, column("Sites to compare and to pool over.")] = None
-    by: By = None
-    positive: Positive = None
-    costs: CostsTable = None
-    tolerance: Tolerance = None
-    thresholds: Thresholds = None
     types: Types = None
     trusted: Trusted = None
     sensitivity: Share = None
@@ -474,7 +456,6 @@ class Check(TableOptions):
     segments: Annotated[
         Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
     ] = None
-    fail_on: FailOn = None
 
 
 @command
@@ -494,9 +475,7 @@ class Calibrate(TableOptions):
     method: Annotated[
         Text, option(f"{', '.join(METHOD_CHOICES)}.", default="venn-abers; with --update spline")
     ] = None
-    update: Annotated[
-        Text, option("auto (by tests), keep, intercept, slope or map.", default=False)
-    ] = None
+    update: Annotated[Text, option("auto (by tests), keep, intercept, slope or map.")] = None
     groups: Annotated[Text, column("Groups of dependent rows, with --update only.")] = None
     weight: Annotated[Text, column("Sample weights.")] = None
     on: Annotated[
@@ -510,7 +489,7 @@ class Calibrate(TableOptions):
 
 
 @command
-class Apply(TableOptions):
+class Apply(TableOptions, PredictionOptions):
     """Turn scores into probabilities with a calibrator; SCORES may be larger than memory.
 
     The output has the columns of SCORES, the most probable label, and for each class c its
@@ -523,14 +502,7 @@ class Apply(TableOptions):
     output: PredictionTable = Path("calibrated.csv")
     scores: ScoreColumns = None
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id", default="all")] = None
-    prior: Prior = None
-    mean: Mean = None
-    columns: Kinds = None
-    level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
-    file_format: FileFormat = None
-    fail_on: FailOnColumns = None
-    escape_formulas: EscapeFormulas = False
 
 
 @command

@@ -1,4 +1,4 @@
-"""Functions shared by commands: split a table into features and labels, write a page."""
+"""Functions shared by commands: read a table to train on, write a page."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from vennforest._messages import listed
 from vennforest._program import __version__
 from vennforest._validation import FloatArray, InputError
 from vennforest.commands.options import Check, Fit, Options, Report, TableOptions
-from vennforest.commands.terminal import print_json, say
+from vennforest.commands.terminal import print_json, say, say_notes
 from vennforest.report import Evaluation
 from vennforest.report.splits import note_on_recent_labels
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.screening import notes_on_dates
-from vennforest.tables.target import LabelledTable, split_target
-from vennforest.tables.types import DROP, read_declared
+from vennforest.tables.target import LabelledTable, load_example, split_target
+from vennforest.tables.types import DROP, read_declared, read_types, texts_of
 
 NEEDED_BY_FAILURE = {
     "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
@@ -37,40 +37,45 @@ NEEDED_BY_FAILURE = {
 """Names for ``--fail-on``, with the option that each needs."""
 
 
-def split_table(
-    options: Fit | Report,
-    file: TableFile | None,
-    frame: pd.DataFrame,
-    target: str,
-    name: str,
-    types: Mapping[str, str],
-    groups: Sequence[str | None],
-    time: str | None = None,
-) -> tuple[LabelledTable, dict[str, Any]]:
-    """Return features and labels, and the values of ``groups``, ``time``, weights and ``by``.
+def read_training_table(
+    options: Fit | Report, groups: Sequence[str | None], time: str | None = None
+) -> tuple[TableFile | None, pd.DataFrame, LabelledTable, dict[str, Any]]:
+    """Return the file and rows of a table or example, its features and labels, and values by name.
 
-    The columns ``groups``, sites among them, ``time`` and weights are left out of the features.
+    The values are those of the columns ``groups``, sites among them, ``time``, weights and ``by``;
+    all but the last are left out of the features.
     """
-    of_values = [name for name in (time, options.weight) if name is not None]
-    columns = [find_name(frame.columns, name) for name in [*groups, *of_values] if name is not None]
+    types = {} if options.types is None else read_types(options.types)
+    path, file, target = options.data, None, options.target
+    if path is None:
+        assert isinstance(options, Report)
+        frame, usual_target = load_example(str(options.example))
+        name, target = f"{options.example} (shipped with scikit-learn)", target or usual_target
+    else:
+        file, name = TableFile(path, options.form), path.name
+        frame = file.read([*texts_of(types), target or ""], options.missing or ())
+        options.row_counts[path] = len(frame)
+    if target is None:
+        raise InputError("name the column to predict with --target")
+    names = [*groups, time, options.weight]
+    columns = [find_name(frame.columns, name) for name in names if name is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
-    drop = list(dict.fromkeys(drop))
     table = split_target(frame, target, drop, name=name, keep=keep, types=types)
-    of_values += by if isinstance(options, Report) else []
+    of_values = [time, options.weight, *(by if isinstance(options, Report) else [])]
     values = dividing_columns(file, frame, groups, of_values, types, table.notes)
     if time is not None:
         has_label = frame.index.isin(table.X.index)
         table.notes.extend(note_on_recent_labels(values[time], time, has_label))
-    return table, values_in(values.loc[table.X.index])
+    return file, frame, table, values_in(values.loc[table.X.index])
 
 
 def dividing_columns(
     file: TableFile | None,
     frame: pd.DataFrame,
     groups: Iterable[str | None],
-    of_values: Iterable[str],
+    of_values: Iterable[str | None],
     types: Mapping[str, str],
     notes: list[str],
 ) -> pd.DataFrame:
@@ -79,14 +84,14 @@ def dividing_columns(
     Text of ``groups`` stands as in the file. ``of_values`` may be numbers or dates; a note is added
     if it is in doubt which. Columns of declared ``types`` are read as declared.
     """
-    of_groups = [find_name(frame.columns, name) for name in groups if name is not None]
-    of_values = [find_name(frame.columns, name) for name in of_values]
-    names = list(dict.fromkeys([*of_groups, *of_values]))
+    group_names = [find_name(frame.columns, name) for name in groups if name is not None]
+    value_names = [find_name(frame.columns, name) for name in of_values if name is not None]
+    names = list(dict.fromkeys([*group_names, *value_names]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
-    doubtful = notes_on_dates(frame[[name for name in of_values if name not in declared]])
+    doubtful = notes_on_dates(frame[[name for name in value_names if name not in declared]])
     notes += [note for note in doubtful if note not in notes]
     columns = read_declared(frame[names], declared)
-    converted = [n for n in of_groups if n not in declared and infer_dtype(frame[n]) != "string"]
+    converted = [n for n in group_names if n not in declared and infer_dtype(frame[n]) != "string"]
     if file is None or not converted:
         return columns
     return columns.assign(**file.read(converted, names=converted).where(frame.notna()))
@@ -108,7 +113,7 @@ def common_arguments(
         )
     return {
         "positive": options.positive,
-        "groups": None if options.groups is None else values[options.groups],
+        "groups": values.get(options.groups or ""),
         "sample_weight": None if options.weight is None else weights_in(values, options.weight),
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
@@ -200,14 +205,9 @@ def inputs_of(options: Options) -> list[dict[str, Any]]:
         if isinstance(path, Path) and path.is_file():
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            file_of = {
-                "path": options.input_name(path),
-                "bytes": path.stat().st_size,
-                "sha256": digest,
-            }
-            if path in options.row_counts:
-                file_of["rows"] = options.row_counts[path]
-            files.append(file_of)
+            size, name = path.stat().st_size, options.input_name(path)
+            n_rows = {"rows": options.row_counts[path]} if path in options.row_counts else {}
+            files.append({"path": name, "bytes": size, "sha256": digest, **n_rows})
     return files
 
 
@@ -244,8 +244,7 @@ def write_page(
     ``commands`` are what each is for, and its words; ``columns`` are those of the probabilities of
     each class, by method and label; ``differences`` are columns that differ from training.
     """
-    for note in evaluation.findings.notes:
-        say(f"Note: {note}")
+    say_notes(evaluation.findings.notes)
     advised = {purpose: shlex.join(["vennforest", *words]) for purpose, words in commands}
     command, inputs = typed_command(), inputs_of(options)
     evaluation.to_html(options.output, advised=advised, command=command, inputs=inputs)
@@ -258,16 +257,18 @@ def write_page(
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")
-        summary: dict[str, Any] = {
+        roles = {name: getattr(options, name, None) for name in names}
+        summary = {
             "version": __version__,
             "command": command,
             "inputs": inputs,
+            "columns": [difference._asdict() for difference in differences],
+            "roles": {"probabilities": columns, **roles},
+            **evaluation.summary(),
+            "advised": "\n".join(advised.values()),
+            "report": output,
         }
-        of_roles = {name: getattr(options, name, None) for name in names}
-        summary["columns"] = [difference._asdict() for difference in differences]
-        summary["roles"] = {"probabilities": columns, **of_roles}
-        summary |= {**evaluation.summary(), "advised": "\n".join(advised.values())}
-        print_json({**summary, "report": output})
+        print_json(summary)
     say(evaluation.verdict.sentence)
     for purpose, line in advised.items():
         say(f"{purpose}\n  {line}")

@@ -16,7 +16,7 @@ import typer
 from vennforest._files import is_standard, shown_path, written_whole
 from vennforest._messages import warn
 from vennforest._validation import check_option
-from vennforest.batch import BatchPredictor, kinds_of, table_columns
+from vennforest.batch import BatchPredictor, feature_names, kinds_of
 from vennforest.commands.models import numbers_of_labels, open_table, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
@@ -30,7 +30,7 @@ def run_predict(options: Predict) -> None:
     model = with_shares(read_model(options.model, options.trusted), options.prior)
     table, carried = open_table(options.data, model, options.form), list(options.carried or ())
     columns = None
-    if table_columns(model) is None and not hasattr(model, "feature_names_in_"):
+    if feature_names(model) is None:
         columns = [name for name in table.names if name not in carried]
     if options.keep:
         carried += [name for name in table.names if name not in carried]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from vennforest._files import refused_as, shown_path
@@ -19,7 +18,7 @@ from vennforest.commands.pages import (
     check_page_options,
     common_arguments,
     fail,
-    split_table,
+    read_training_table,
     write_page,
 )
 from vennforest.commands.predict import output_table
@@ -27,20 +26,12 @@ from vennforest.commands.terminal import progress_bar, say
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.estimators import BLENDED
 from vennforest.report.splits import times
-from vennforest.tables.files import TableFile, output_format
-from vennforest.tables.target import load_example
-from vennforest.tables.types import read_types, texts_of
+from vennforest.tables.files import output_format
 
-REPORT_OPTIONS = [f.name for f in fields(Report) if f.init and f.name not in ("data", "target")]
+REPORT_OPTIONS = [name for name in signature(Report).parameters if name not in ("data", "target")]
 FIT_OPTIONS = [
-    "estimator",
-    "trees",
-    "groups",
-    "weight",
-    *("drop", "keep", "types", "missing"),
-    *FORM,
-    "seed",
-]
+    "estimator", "trees", "groups", "weight", "drop", "keep", "types", "missing", *FORM, "seed",
+]  # fmt: skip
 """Options that are kept in the commands that are advised."""
 
 OTHER_ESTIMATORS = BLENDED[1:]
@@ -52,14 +43,10 @@ def run_report(options: Report) -> None:
     if (options.data is None) == (options.example is None):
         raise InputError("name a file or an example with --example, and not both")
     failures = check_page_options(options)
-    types = {} if options.types is None else read_types(options.types)
-    file = None if options.data is None else TableFile(options.data, options.form)
-    frame, name, target = _table_or_example(options, file, texts_of(types))
     site = options.groups if options.validation == "by-group" else options.validation
     if options.validation == "by-group" and site is None:
         raise InputError("--validation by-group must be used with --groups, got none")
-    groups = [options.groups, site]
-    table, values = split_table(options, file, frame, target, name, types, groups, options.time)
+    file, frame, table, values = read_training_table(options, [options.groups, site], options.time)
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)
         names = [(str(name), pa.string()) for name in frame]
@@ -92,22 +79,6 @@ def run_report(options: Report) -> None:
         cells = pa.Table.from_pandas(frame, preserve_index=False) if file is None else file.cells
         _write_predictions(options.write_predictions, evaluation, options, cells, rows)
     fail(evaluation, failures)
-
-
-def _table_or_example(
-    options: Report, file: TableFile | None, as_text: list[str]
-) -> tuple[pd.DataFrame, str, str]:
-    """Return the table or example, its name, and the column to predict."""
-    if options.data is None or file is None:
-        frame, usual_target = load_example(str(options.example))
-        name = f"{options.example} (shipped with scikit-learn)"
-        return frame, name, options.target or usual_target
-    as_text, missing = [*as_text, options.target or ""], options.missing or ()
-    frame = file.read(as_text, missing)
-    options.row_counts[options.data] = len(frame)
-    if options.target is None:
-        raise InputError("name the column to predict with --target")
-    return frame, options.data.name, options.target
 
 
 def _write_predictions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
@@ -55,6 +55,12 @@ def say(message: str) -> None:
     """Print a line on stderr, unless the command is quiet."""
     if not QUIET.get():
         show(message, sys.stderr)
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Print notes, one a line, on stderr."""
+    for note in notes:
+        say(f"Note: {note}")
 
 
 def print_json(summary: Any) -> None:

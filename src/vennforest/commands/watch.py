@@ -25,11 +25,10 @@ from vennforest.commands.models import (
     read_model,
     read_rows,
     rows_for,
-    types_for,
 )
 from vennforest.commands.options import Watch
 from vennforest.commands.pages import dividing_columns, inputs_of, typed_command
-from vennforest.commands.terminal import print_json, progress_bar, say, show
+from vennforest.commands.terminal import print_json, progress_bar, say_notes, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import (
     MAX_TRAINING_SHARE,
@@ -60,9 +59,10 @@ def run_watch(options: Watch) -> None:
         with refused_as("the table cannot be watched"):
             watch = _watch_scores if is_calibrator else _watch_rows
             monitor, new = watch(options, table, model, header, notes)
-            y = None if options.target is None else _labels_in(table, options.target, monitor)
+            if options.target is not None:
+                new = replace(new, y=labels_of_model(table, options.target, monitor.classes_))
             ids = None if options.ids is None else _keys_in(table, options.ids)
-            new = replace(new, y=y, times=times, ids=ids)
+            new = replace(new, times=times, ids=ids)
             findings = watch_rows(monitor, new, notes, header.get("series", ()))
         sentences = sentences_on("watch", findings, template="watch.txt.j2")
         command = typed_command()
@@ -71,8 +71,7 @@ def run_watch(options: Watch) -> None:
         write_text(options.output, page)
         if options.keep is not None:
             write_model(monitor, options.keep, {**header, "series": for_json(findings.series)})
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     if options.as_json:
         origin = {"version": __version__, "command": command, "inputs": inputs}
         print_json({**origin, **findings.summary(sentences), "report": shown_path(options.output)})
@@ -116,8 +115,7 @@ def _ordered_rows(
     options: Watch, model: Any, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
-    types = types_for(model, options.types)
-    file, table = read_rows(options.data, model, options, [options.target, options.ids])
+    file, table, types = read_rows(options.data, model, options, [options.target, options.ids])
     if options.time is None:
         return table, None
     name = options.time
@@ -129,12 +127,6 @@ def _ordered_rows(
         order = np.argsort(numbers, kind="stable")
         table, times = table.iloc[order].reset_index(drop=True), times[order]
     return table, times
-
-
-def _labels_in(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
-    """Return labels (n,) of the type of the monitor's classes, None where missing."""
-    cells = table[find_name(table.columns, target)]
-    return labels_of_model(cells, target, monitor.classes_)
 
 
 def _keys_in(table: pd.DataFrame, name: str) -> NDArray[Any]:
@@ -238,9 +230,9 @@ def _reference(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return reference rows with their labels, and the columns to compare."""
     model, target = monitor.model, header.get("target", "")
-    _, table = read_rows(path, model, options, [target])
+    _, table, _ = read_rows(path, model, options, [target])
     find_name(table.columns, target, "target")
-    labels = _labels_in(table, target, monitor)
+    labels = labels_of_model(table, target, monitor.classes_)
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
     X = rows_for(model, table, [target])

@@ -64,18 +64,18 @@ def _as_function(
     name: str, measure: Callable[Concatenate[Estimates, MeasureOptions], MeasureResult]
 ) -> Callable[..., MeasureResult]:
     """Return a measure as a function of labels and estimates, with all options as keywords."""
-    (y, p, *others), (_, *options) = (
+    (y, p, *of_rows), (_, *options) = (
         inspect.signature(value).parameters.values() for value in (Estimates, measure)
     )
-    names = {other.name for other in others}
+    names = {parameter.name for parameter in of_rows}
 
     def function(y: ArrayLike, p: ArrayLike, *arguments: Any, **options: Any) -> MeasureResult:
-        of_rows = {key: options.pop(key) for key in names & set(options)}
-        return measure(Estimates(y, p, **of_rows), *arguments, **options)
+        values = {key: options.pop(key) for key in names & set(options)}
+        return measure(Estimates(y, p, **values), *arguments, **options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{inspect.getdoc(measure)}\n\nOther parameters are those of `Estimates`."
-    function.__signature__ = inspect.Signature([y, p, *options, *others])  # type: ignore[attr-defined]
+    function.__signature__ = inspect.Signature([y, p, *options, *of_rows])  # type: ignore[attr-defined]
     return function
 
 

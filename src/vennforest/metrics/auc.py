@@ -11,7 +11,7 @@ from vennforest.metrics._inputs import ClassEstimates
 from vennforest.metrics.variance import effective_rows
 
 
-def area(estimates: ClassEstimates, p: FloatArray) -> tuple[float, FloatArray]:
+def roc_area(estimates: ClassEstimates, p: FloatArray) -> tuple[float, FloatArray]:
     """Return the area for probabilities p (n, k), and each row's contribution to it, (n,).
 
     Contributions are those of DeLong, DeLong & Clarke-Pearson (1988). With more than two classes

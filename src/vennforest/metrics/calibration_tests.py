@@ -49,9 +49,8 @@ def spiegelhalter(codes: IntArray, p: FloatArray, weight: FloatArray) -> Calibra
 def kuiper(event: EventEstimates) -> CalibrationTest:
     """Return Kuiper's test of an event; see `kuiper_test`."""
     outcome, p, weight, _ = event
-    level = np.unique(p, return_inverse=True)[1]
-    walk = np.append(0.0, np.cumsum(np.bincount(level, weight * (outcome - p))))
-    statistic = _standardised(float(np.ptp(walk)), float(weight**2 @ (p * (1 - p))))
+    reach = _reach(weight * (outcome - p), p)
+    statistic = _standardised(reach, float(weight**2 @ (p * (1 - p))))
     return CalibrationTest(statistic, range_sf(statistic))
 
 
@@ -192,10 +191,14 @@ def grouped_pvalues(
     line = np.ix_([0, 2], [0, 2])
     inverse = np.linalg.pinv(covariance[line], hermitian=True)
     of_line = chdtrc(np.linalg.matrix_rank(covariance[line]), sums[[0, 2]] @ inverse @ sums[[0, 2]])
-    level = np.unique(p, return_inverse=True)[1]
-    walk = np.append(0.0, np.cumsum(np.bincount(level, residual * features[:, 0])))
-    reach = _standardised(float(np.ptp(walk)), float(covariance[0, 0]))
+    reach = _standardised(_reach(residual * features[:, 0], p), float(covariance[0, 0]))
     return float(erfc(abs(z) / np.sqrt(2))), range_sf(reach), float(of_line)
+
+
+def _reach(residual: FloatArray, p: FloatArray) -> float:
+    """Return the range of the sums of residuals (n,) in the order of p, from 0 on."""
+    level = np.unique(p, return_inverse=True)[1]
+    return float(np.ptp(np.append(0.0, np.cumsum(np.bincount(level, residual)))))
 
 
 def _standardised(excess: float, variance: float) -> float:

@@ -9,22 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from vennforest._validation import (
-    check_count,
-    check_inside,
-    check_option,
-    class_index,
-)
+from vennforest._validation import check_count, check_inside, check_option, class_index
 from vennforest.metrics import calibration_error, calibration_tests, curves, flagging
 from vennforest.metrics._inputs import ClassEstimates, Strategy
-from vennforest.metrics.auc import area, score_interval
+from vennforest.metrics.auc import roc_area, score_interval
 from vennforest.metrics.calibration_error import BrierDecomposition
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
 from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.metrics.smooth import CalibrationDistances, distances_of
 from vennforest.metrics.variance import (
     IntervalEstimate,
-    interval,
+    interval_estimate,
     mean_estimate,
     observations,
     one_minus,
@@ -139,22 +134,22 @@ class Estimates(ClassEstimates):
         (1982), as proposed by Newcombe (2006, method 5).
         """
         check_inside(level, "level")
-        value, contributions = area(self, self.p)
+        value, contributions = roc_area(self, self.p)
         largest = np.bincount(self.codes, minlength=len(self.labels)).argmax()
         in_class = self.codes == (largest if self.positive is None else self.positive)
         counts = [observations(self.weight, self.groups, side) for side in (in_class, ~in_class)]
         is_valid = self.units > 0 or np.ptp(self.weight) == 0
         units = min(counts) if is_valid else 0.0
         if versus is not None:
-            other, of_other = area(self, self.versus(versus))
-            of_rows = contributions - of_other
-            difference = interval(value - other, of_rows, self.groups, units, level, null=0.0)
+            rival, of_rival = roc_area(self, self.versus(versus))
+            gain = value - rival, contributions - of_rival
+            difference = interval_estimate(*gain, self.groups, units, level, null=0.0)
             return difference.within(-1.0, 1.0)
         estimate = IntervalEstimate(value)
         if not (is_valid and np.isfinite(value)):
             return estimate
         if 0 < value < 1 and units >= 2:
-            estimate = interval(
+            estimate = interval_estimate(
                 value, contributions, self.groups, units, level, "log-odds", null=0.5
             )
         if units < MIN_UNITS or not np.isfinite(estimate.low):
@@ -212,13 +207,13 @@ class Estimates(ClassEstimates):
         check_inside(level, "level")
         if versus is None:
             shares = np.bincount(self.codes, weights=self.weight, minlength=self.p.shape[1])
-            other = np.broadcast_to(shares / self.weight.sum(), self.p.shape)
+            rival = np.broadcast_to(shares / self.weight.sum(), self.p.shape)
         else:
-            other = self.versus(versus)
+            rival = self.versus(versus)
         # The shares are estimated too, but they minimise the loss: its derivative is 0 there.
-        losses, of_other = loss(self.p, self.codes), loss(other, self.codes)
+        losses, of_rival = loss(self.p, self.codes), loss(rival, self.codes)
         ratio = ratio_estimate(
-            losses, of_other, self.weight, self.groups, self.units, level, null=1.0
+            losses, of_rival, self.weight, self.groups, self.units, level, null=1.0
         )
         return one_minus(ratio) if has_interval else IntervalEstimate(1 - ratio.value)
 
@@ -273,11 +268,7 @@ class Estimates(ClassEstimates):
         return distances_of(self.of_event(), level, n_draws, random_state)
 
     def net_benefit(
-        self,
-        thresholds: ArrayLike,
-        *,
-        versus: Versus = None,
-        level: float = 0.95,
+        self, thresholds: ArrayLike, *, versus: Versus = None, level: float = 0.95
     ) -> flagging.DecisionCurve:
         """Return the net benefit of decisions at thresholds, with pointwise intervals.
 
@@ -308,8 +299,8 @@ class Estimates(ClassEstimates):
             raise ValueError("thresholds must lie in (0, 1), got 0 or 1")
         check_inside(level, "level")
         event = self.of_event()
-        other = None if versus is None else self.versus(versus)[:, self.positive]
-        return flagging.decision_curve_of(event, at, other, level)
+        rival = None if versus is None else self.versus(versus)[:, self.positive]
+        return flagging.decision_curve_of(event, at, rival, level)
 
     def threshold_table(
         self,

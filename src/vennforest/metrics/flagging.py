@@ -137,20 +137,20 @@ def decision_curve_of(
     outcome, p, weight, _ = event
     odds, constant = at / (1 - at), np.ones(len(p))
     everyone = np.asarray(weight @ outcome - weight @ (1 - outcome) * odds) / weight.sum()
-    none = _difference(event, 0 * constant, at, level, -odds, 1.0)
-    every = _difference(event, constant, at, level, -1.0, odds)
+    none = _net_gain(event, 0 * constant, at, level, -odds, 1.0)
+    all_rows = _net_gain(event, constant, at, level, -1.0, odds)
     # The gain over the better one is the smaller of two gains, end by end.
-    gain = np.where(np.isnan(none) | np.isnan(every), np.nan, np.minimum(none, every))
+    gain = np.where(np.isnan(none) | np.isnan(all_rows), np.nan, np.minimum(none, all_rows))
     band: dict[str, FloatArray] = {}
     if versus is not None:
         largest = np.maximum(1.0, odds)
-        compared = _difference(event, versus, at, level, -largest, largest)
+        compared = _net_gain(event, versus, at, level, -largest, largest)
         names = ("difference", "difference_low", "difference_high")
         band = dict(zip(names, compared, strict=True)) | {"versus": none[0] - compared[0]}
     return DecisionCurve(at, none[0], none[1], none[2], everyone, gain[0], gain[1], gain[2], **band)
 
 
-def _difference(
+def _net_gain(
     event: EventEstimates,
     versus: FloatArray,
     at: FloatArray,
@@ -160,7 +160,7 @@ def _difference(
 ) -> FloatArray:
     """Return the difference of two net benefits and the ends of its interval, (3, t).
 
-    The difference of any rows lies between ``lowest`` and ``highest`` (t,).
+    No rows have a difference outside ``lowest`` and ``highest`` (t,), at which ends are clipped.
 
     Rows that one of the two flags contribute ±1 if they are positive and ±odds if not, others 0.
     Half a row is added to each of the four kinds of rows (Bonett & Price 2012), or the interval
@@ -181,10 +181,8 @@ def _difference(
     hits, alarms = (sums[value, 1, 1] - sums[value, -1, 1] for value in (1, 0))
     difference = (hits - odds * alarms) / total
     # Σ w² (gain - mean)², from the sums of w² over rows that gain 1, -1, odds and -odds.
-    square, linear = (
-        float(weight @ weight),
-        (sums[1, 1, 2] - sums[1, -1, 2] - odds * (sums[0, 1, 2] - sums[0, -1, 2])),
-    )
+    square = float(weight @ weight)
+    linear = sums[1, 1, 2] - sums[1, -1, 2] - odds * (sums[0, 1, 2] - sums[0, -1, 2])
     independent = sums[1, 1, 2] + sums[1, -1, 2] + odds**2 * (sums[0, 1, 2] + sums[0, -1, 2])
     independent += difference**2 * square - 2 * difference * linear
     n_units, effect = event.units, np.ones(len(at))

@@ -90,7 +90,7 @@ def units_of(outcome: FloatArray, weight: FloatArray, groups: IntArray | None) -
     return min(observations(weight, groups, side) for side in (outcome > 0, outcome <= 0))
 
 
-def interval(
+def interval_estimate(
     value: float,
     contributions: FloatArray,
     groups: IntArray | None,
@@ -155,7 +155,7 @@ def mean_estimate(
     if not np.isfinite(values).all():
         return IntervalEstimate(mean)
     share = weight / weight.sum()
-    return interval(mean, share * (values - mean), groups, units, level, scale, null)
+    return interval_estimate(mean, share * (values - mean), groups, units, level, scale, null)
 
 
 def ratio_estimate(
@@ -173,7 +173,7 @@ def ratio_estimate(
         return IntervalEstimate(float(weight @ numerator) / total if total else NAN)
     ratio = float(weight @ numerator) / total
     residual = weight * (numerator - ratio * denominator) / total
-    return interval(ratio, residual, groups, units, level, "log", null)
+    return interval_estimate(ratio, residual, groups, units, level, "log", null)
 
 
 def one_minus(estimate: IntervalEstimate) -> IntervalEstimate:

@@ -15,12 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from vennforest._messages import shown, warn
-from vennforest._validation import (
-    CodeArray,
-    FloatArray,
-    InputError,
-    IntArray,
-)
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest.sources.data import TrainingData
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows

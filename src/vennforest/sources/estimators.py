@@ -223,13 +223,10 @@ def split_pipeline(model: Any) -> tuple[list[Any], Any]:
 
     Those of nested pipelines are included.
     """
-    steps: list[Any] = []
-    while isinstance(model, FrozenEstimator) or (isinstance(model, Pipeline) and model.steps):
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-            continue
+    steps, model = list[Any](), without_frozen(model)
+    while isinstance(model, Pipeline) and model.steps:
         steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
-        model = model.steps[-1][1]
+        model = without_frozen(model.steps[-1][1])
     return steps, model
 
 
@@ -243,10 +240,9 @@ def transform_rows(model: Any, X: Any) -> Any:
 
 def share_steps(models: Sequence[Any]) -> None:
     """Let pipelines share their first transformers, as far as those are in the same state."""
-    is_plain = all(type(model) is Pipeline for model in models)
-    for i, steps in enumerate(
-        zip(*(m.steps[:-1] for m in models), strict=False) if is_plain else ()
-    ):
+    if not all(type(model) is Pipeline for model in models):
+        return
+    for i, steps in enumerate(zip(*(model.steps[:-1] for model in models), strict=False)):
         if len({joblib.hash(step) for step in steps}) > 1:
             return
         for model in models:

@@ -75,7 +75,7 @@ def out_of_bag_fold(
     is_frozen = isinstance(estimator, FrozenEstimator)
     data = data if is_frozen else data.with_positive_weight()
     model, ensemble_rows = _fit_ensemble(estimator, data)
-    members = Members(split_pipeline(without_frozen(model))[1], votes, n_jobs)
+    members = Members(split_pipeline(model)[1], votes, n_jobs)
     if members.n_members < MIN_TREES:
         warn(
             f"the ensemble has {members.n_members} members: the out-of-bag scores that calibrate "
@@ -117,9 +117,8 @@ def out_of_bag_fold(
 def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     """Return the fitted model, and the rows that its ensemble, the last step, was trained on."""
     if isinstance(estimator, FrozenEstimator):
-        inner = without_frozen(estimator)
-        check_is_fitted(split_pipeline(inner)[1])
-        return estimator, transform_rows(inner, data.X)
+        check_is_fitted(split_pipeline(estimator)[1])
+        return estimator, transform_rows(estimator, data.X)
     model = clone(estimator)
     ensemble, rows = split_pipeline(model)[1], None
 

@@ -227,11 +227,6 @@ def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
     return dates.where(text.str.match(ISO_START)) if date_format == ISO else dates
 
 
-def is_zoned_format(date_format: str | None) -> bool:
-    """Return whether dates in a format have a time zone."""
-    return date_format == ZONED or "%z" in (date_format or "").lower()
-
-
 def are_dates(date_format: str, cells: pa.Array) -> bool:
     """Return whether all cells of text are dates in a format."""
     return bool(_parse_dates(cells, date_format).notna().all())
@@ -326,9 +321,7 @@ class CellColumn:
             return ZONED if self._has_zone else None
         date_format = date_format_of(self.array.drop_null())
         if date_format == ISO and (zoned := self._zoned_rows()).any():
-            if not zoned[self.is_present].all():
-                row = int(np.flatnonzero(self.is_present & ~zoned)[0])
-                self._refuse(ZONES_OF_ALL, row)
+            self._refuse_any(self.is_present & ~zoned, ZONES_OF_ALL)
             return ZONED
         return date_format
 
@@ -377,16 +370,14 @@ class CellColumn:
         values = self.floats()
         with np.errstate(invalid="ignore"):
             too_large = np.abs(values) > MAX_NUMBER
-        if too_large.any():
-            self._refuse(f"numbers up to {MAX_NUMBER:.2g}", int(too_large.argmax()))
+        self._refuse_any(too_large, f"numbers up to {MAX_NUMBER:.2g}")
         return values
 
     def floats(self) -> NDArray[np.float64]:
         """Return numbers of any size, NaN where missing, shape (n,)."""
         array = self.array
         if pa.types.is_timestamp(array.type):
-            if self.is_present.any():
-                self._refuse("numbers", int(self.is_present.argmax()))
+            self._refuse_any(self.is_present, "numbers")
             return np.full(len(array), np.nan)
         if is_text(array.type):
             floats = text_as_floats(array)
@@ -408,9 +399,7 @@ class CellColumn:
             values = np.array([BOOLEANS.get(word, np.nan) for word in words_of(self.array)])
         else:
             values = self.floats()
-        is_wrong = ~np.isin(values, (0, 1)) & self.is_present
-        if is_wrong.any():
-            self._refuse("booleans", int(is_wrong.argmax()))
+        self._refuse_any(~np.isin(values, (0, 1)) & self.is_present, "booleans")
         return values
 
     def _texts(self) -> NDArray[Any]:
@@ -421,13 +410,13 @@ class CellColumn:
         return np.array(cells, dtype=object)
 
     def _dates(self, date_format: str) -> NDArray[Any]:
-        is_zoned = is_zoned_format(date_format)
+        is_zoned = date_format == ZONED or "%z" in date_format.lower()
         is_timestamp, wrong = pa.types.is_timestamp(self.array.type), np.zeros(0, bool)
         if is_timestamp:
             wrong = self.is_present & (self._has_zone != is_zoned)
         elif date_format in (ISO, ZONED) and is_text(self.array.type):
             wrong = self.is_present & (self._zoned_rows() != is_zoned)
-        if wrong.any() and (is_timestamp or self._is_date(int(wrong.argmax()))):
+        if wrong.any() and (is_timestamp or are_dates(ISO, self.array.slice(wrong.argmax(), 1))):
             rule = "with a time zone" if is_zoned else "without a time zone"
             self._refuse(f"times {rule}, as in training", int(wrong.argmax()))
         if is_timestamp:
@@ -445,8 +434,10 @@ class CellColumn:
         values[rows] = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
         return values
 
-    def _is_date(self, row: int) -> bool:
-        return are_dates(ISO, self.array.slice(row, 1))
+    def _refuse_any(self, is_wrong: NDArray[np.bool_], rule: str) -> None:
+        """Raise the `InputError` for the first cell of a mask (n,), if there is one."""
+        if is_wrong.any():
+            self._refuse(rule, int(is_wrong.argmax()))
 
     def _refuse(self, rule: str, row: int) -> NoReturn:
         """Raise the `InputError` for the cell in a row, which is not what ``rule`` says."""

@@ -15,11 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._messages import listed, nearest
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import MAX_NUMBER, CellColumn, CellKind
-from vennforest.tables.files import find_name
+from vennforest.tables.files import find_names
 from vennforest.tables.types import DROP, check_types, infer_declared
 
 
-class TableColumns(TransformerMixin, BaseEstimator):
+class TableTransformer(TransformerMixin, BaseEstimator):
+    """A transformer of tables with text and missing cells."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return tags that accept text and missing cells."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+class TableColumns(TableTransformer):
     """Convert the columns of a table to the types inferred in training.
 
     The conversion of a cell does not depend on other rows, so a table can be read in parts.
@@ -83,8 +93,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         X = as_pandas(X)
         types = check_types(self.types or {})
         names = [str(name) for name in X.columns]
-        for name in types:
-            find_name(names, name)
+        find_names(names, types)
         _refuse_duplicates(names)
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
@@ -123,7 +132,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kinds_")
         X = as_pandas(X)
         names = [str(name) for name in X.columns]
-        unknown_names(names, self.feature_names_in_.tolist())
+        check_names(names, self.feature_names_in_.tolist())
         _refuse_duplicates(names)
         indices = {name: i for i, name in enumerate(names)}
         markers = self.missing or ()
@@ -169,29 +178,20 @@ class TableColumns(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kinds_")
         return self.feature_names_in_
 
-    def __sklearn_tags__(self) -> Tags:
-        """Return tags that accept text and missing cells."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
-
 
 def _refuse_duplicates(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         raise InputError("X must have columns of different names, got two of the same name")
 
 
-def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
-    """Return names that are not expected; raise an error if an expected name is missing."""
-    present, trained = dict.fromkeys(names), set(expected)
-    missing = [name for name in expected if name not in present]
+def check_names(names: Iterable[str], trained: list[str]) -> None:
+    """Raise an error if a column of training is not among the names."""
+    present = dict.fromkeys(names)
+    missing = [name for name in trained if name not in present]
     if missing:
         noun = "column" if len(missing) == 1 else "columns"
         hint = nearest(missing[0], present)
         raise InputError(f"the table lacks the {noun} {listed(missing, 5)} of training{hint}")
-    return [name for name in present if name not in trained]
 
 
 def as_pandas(X: Any) -> pd.DataFrame:

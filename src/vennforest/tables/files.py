@@ -370,7 +370,7 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
     raise InputError(f"there is no {noun} {name!r}{where}{hint}")
 
 
-def find_names(names: Iterable[str], wanted: Iterable[str], where: str) -> None:
+def find_names(names: Iterable[str], wanted: Iterable[str], where: str = "") -> None:
     """Raise the error of `find_name` for the first wanted name that is not among ``names``."""
     names = dict.fromkeys(names)
     for name in wanted:

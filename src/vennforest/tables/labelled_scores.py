@@ -17,7 +17,7 @@ from vennforest._validation import InputError
 from vennforest.counts import ScoreCounts
 from vennforest.scores import On, is_impossible
 from vennforest.tables.cells import CellColumn, as_floats, refuse_cell, row_name
-from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.files import TableFile, find_names
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
 
 
@@ -82,8 +82,8 @@ class LabelledScores:
         self._progress = progress
         # LABEL=COLUMN is read once the labels are known.
         early = [name for name in scores if name in table.names or "=" not in name]
-        for name in [*early, *([weight] if weight else []), target]:
-            find_name(table.names, name, where=f" in {table.path}")
+        where = f" in {table.path}"
+        find_names(table.names, [*early, *filter(None, [weight]), target], where)
         self._cells = pa.array([], pa.null())
         self.n_rows = 0
         for batch in table.batches([target]):
@@ -101,8 +101,7 @@ class LabelledScores:
         self.columns = class_columns(scores, self.classes, "--score", table.names)
         table.refuse_thousands(self._numbers())
         names = [*self._numbers(), target]
-        for name in names:
-            find_name(table.names, name, where=f" in {table.path}")
+        find_names(table.names, names, where)
         if len(set(names)) < len(names):
             raise InputError(f"columns must be named once each, got {', '.join(names)}")
 
@@ -142,7 +141,7 @@ class LabelledScores:
         return self.n_rows - self.left_out.n_unscored
 
     def _numbers(self) -> list[str]:
-        return [*self.columns.names, *([self.weight] if self.weight else [])]
+        return [*self.columns.names, *filter(None, [self.weight])]
 
     def _floats(
         self, cells: pa.Array, name: str, rows: NDArray[np.intp], n_before: int

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._messages import listed, not_one_of
 from vennforest._validation import InputError
 from vennforest.tables.cells import CellColumn, is_text, number
-from vennforest.tables.files import find_name, numbers_of_text
+from vennforest.tables.files import find_names, numbers_of_text
 from vennforest.tables.screening import screen
 from vennforest.tables.types import DROP, check_types, read_declared
 
@@ -64,8 +64,7 @@ def split_target(
     enough.
     """
     types = check_types(types or {})
-    for column in [target, *(drop or []), *(keep or []), *types]:
-        find_name(table.columns, column)
+    find_names(table.columns, [target, *(drop or []), *(keep or []), *types])
     unwanted = [*(drop or []), *(column for column, kind in types.items() if kind == DROP)]
     if target in [*types, *unwanted]:
         raise InputError(

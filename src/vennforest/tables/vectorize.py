@@ -13,11 +13,10 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import InputError, require
-from vennforest.tables.columns import TableColumns, as_pandas
+from vennforest.tables.columns import TableColumns, TableTransformer, as_pandas
 
 Encoding = Literal["number", "category", "text", "date", "empty"]
 """Encodings of a column."""
@@ -76,7 +75,7 @@ def table_pipeline(
     )
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TableTransformer):
     """Encode the columns that `TableColumns` returns as numbers.
 
     - Numbers stay as they are.
@@ -179,13 +178,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the outputs, shape (n_outputs,)."""
         return np.array([name for names in self.outputs_.values() for name in names], dtype=object)
-
-    def __sklearn_tags__(self) -> Tags:
-        """Accept text and missing cells."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        return tags
 
 
 class NGramEncoder(TransformerMixin, BaseEstimator):
