@@ -1,9 +1,11 @@
 """Variances and draws of labels that depend on each other within groups."""
 
 import numpy as np
+import pytest
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from vennforest.metrics import kuiper_test
 from vennforest.metrics.calibration_tests import grouped_pvalues
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
 
@@ -41,6 +43,16 @@ def test_single_rows_as_groups_are_independent():
     y = (rng.random(300) < p**2).astype(float)
     assert intragroup_correlation(y, p, np.arange(300)) == 0
     assert grouped_pvalues(y, p, np.arange(300), 0.0) == grouped_pvalues(y, p, None, 0.0)
+
+
+def test_without_groups_the_tests_are_those_of_their_formulas():
+    rng = np.random.default_rng(1)
+    p = rng.beta(1, 3, 400)
+    y = (rng.random(400) < p**1.3).astype(float)
+    z = ((y - p) @ (1 - 2 * p)) / np.sqrt((1 - 2 * p) ** 2 @ (p * (1 - p)))
+    spiegelhalter, kuiper, _ = grouped_pvalues(y, p, None, 0.0)
+    assert spiegelhalter == pytest.approx(2 * norm.sf(abs(z)))
+    assert kuiper == pytest.approx(kuiper_test(y, p).pvalue)
 
 
 def test_grouped_tests_keep_their_level_and_see_a_slope():
