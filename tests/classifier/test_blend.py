@@ -226,7 +226,14 @@ def test_bad_lists_are_refused(members, message):
         CalibratedClassifier(members).fit(X, y)
 
 
-@pytest.mark.parametrize("members", [[GaussianNB(), GaussianNB()], [("a", None), ("b", 3)]])
+@pytest.mark.parametrize(
+    "members",
+    [
+        [GaussianNB(), GaussianNB()],
+        [("a", None), ("b", 3)],
+        (("a", GaussianNB()), ("b", GaussianNB())),  # of which set_params can replace none
+    ],
+)
 def test_lists_of_other_things_are_refused(members):
     X, y, *_ = rows()
     with pytest.raises(TypeError, match="estimator must be"):
