@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from itertools import combinations
 from threading import Thread
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 from scipy.special import softmax as softmax_of
@@ -18,6 +19,7 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
 from sklearn.svm import SVC, NuSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
 from vennforest._messages import InputError, needed, one_line
@@ -240,6 +242,7 @@ def _converted(
     """
     needed("skl2onnx", "ONNX graphs of other estimators")
     from skl2onnx import convert_sklearn
+    from skl2onnx._supported_operators import sklearn_operator_name_map
     from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
 
     parts: list[Any] = []
@@ -253,7 +256,7 @@ def _converted(
 
     def set_types(operator: Any) -> None:
         part: Any = operator.raw_operator
-        if not isinstance(part, ClassifierMixin):
+        if not hasattr(part, "classes_"):
             operator.outputs[0].type = DoubleTensorType([None, len(part.get_feature_names_out())])
             return
         is_text = part.classes_.dtype.kind in "UO"
@@ -271,21 +274,27 @@ def _converted(
     is_classifier = isinstance(estimator, ClassifierMixin)
     options = {id(estimator): {"zipmap": False}} if is_classifier else None
     hint = "; of a model of named columns give rows too: to_onnx(model, X)"
+    # Ensembles look up the options of their members by operator, which unknown ones do not have.
+    unknown = written - {*sklearn_operator_name_map}
+    aliases = dict.fromkeys(unknown, sklearn_operator_name_map[DecisionTreeClassifier])
     try:
-        model = within_limit(
-            lambda: convert_sklearn(
-                estimator,
-                initial_types=types,
-                options=None if type(estimator) in written else options,
-                target_opset={"": OPSET, "ai.onnx.ml": 3},
-                custom_conversion_functions=dict.fromkeys(written, add_part),
-                custom_shape_calculators=dict.fromkeys(written, set_types),
+        with patch.dict(sklearn_operator_name_map, aliases):
+            model = within_limit(
+                lambda: convert_sklearn(
+                    estimator,
+                    initial_types=types,
+                    options=None if type(estimator) in written else options,
+                    target_opset={"": OPSET, "ai.onnx.ml": 3},
+                    custom_conversion_functions=dict.fromkeys(written, add_part),
+                    custom_shape_calculators=dict.fromkeys(written, set_types),
+                )
             )
-        )
     except Exception as error:
+        is_unknown = isinstance(error, KeyError)  # with the class of a member
+        reason = "no converter of" if is_unknown else f"{type(error).__name__},"
         raise InputError(
-            f"estimator must be one that skl2onnx converts: {type(error).__name__}, "
-            f"{one_line(error)}{hint if inputs[0].name == 'X' else ''}"
+            f"estimator must be one that skl2onnx converts: {reason} {one_line(error)}"
+            f"{hint if inputs[0].name == 'X' else ''}"
         ) from error
 
     def write_part(number: int, codes: list[str]) -> list[str]:
