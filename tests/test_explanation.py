@@ -162,6 +162,15 @@ class SelectByNumber(SelectKBest):
         super().__init__(lambda X, y: np.arange(6) == len(X) % 6, k=1)
 
 
+@pytest.mark.parametrize("members", [LinearClassifier(), [(n, LinearClassifier()) for n in "ab"]])
+def test_a_fold_without_a_class_is_refused(members):
+    data, y = make_classification(90, random_state=0)
+    y[0] = 7
+    model = CalibratedClassifier(members, cv=3, random_state=0).fit(data, y)
+    with pytest.raises(ValueError, match="all classes in each fold's training rows"):
+        explain(model, data[:2])
+
+
 def test_frozen_forests_and_forests_without_a_split():
     forest = RandomForestClassifier(20, random_state=0).fit(X[:200], Y[:200])
     model = CalibratedClassifier(FrozenEstimator(forest)).fit(X[200:], Y[200:])

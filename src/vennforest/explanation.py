@@ -164,6 +164,11 @@ def _explain_scores(
     phis, bases, of_logits, columns = [], [], False, []
     for fold in folds:
         model = without_frozen(fold.model)
+        if fold.classes is not None and len(model.classes_) < len(fold.classes):
+            raise InputError(
+                "model must have all classes in each fold's training rows for explanations, got "
+                f"{len(model.classes_)} of {len(fold.classes)}: use more rows or fewer folds"
+            )
         explain_model = _explain_blend if isinstance(model, BlendedModel) else _explain_model
         phi, base, of_logits, of_fold = explain_model(shap, model, X)
         phis.append(phi)

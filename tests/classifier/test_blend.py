@@ -240,6 +240,15 @@ def test_lists_of_other_things_are_refused(members):
         CalibratedClassifier(members).fit(X, y)
 
 
+def test_the_reason_is_that_of_each_model():
+    X, y, *_ = rows()
+    model = CalibratedClassifier(estimators(), random_state=0).fit(X, y, groups=np.arange(240) // 2)
+    assert model.calibrate_on_ == "cv"
+    reasons = model.calibrate_on_reason_.split("; ")
+    assert reasons[0] == "groups were given, and folds keep each of them together"
+    assert len(reasons) == 2
+
+
 def test_frozen_models_of_other_classes_are_refused():
     X, y, *_ = rows(3)
     some = y != "c"
