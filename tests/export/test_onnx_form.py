@@ -450,6 +450,18 @@ def test_ensembles_of_members_of_other_packages(kind, k, package):
             np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-6, err_msg=part)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_near_certainty_are_not_taken_for_those_of_examples(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(1, 1, (260, 4)).round(2)
+    y = rows[:, 0] + 0.5 * rows[:, 1] + rng.normal(size=260) / 2 > 1.5
+    estimator = SGDClassifier(loss="log_loss", random_state=0)  # log-odds of 10 to 100
+    model = CalibratedClassifier(estimator, calibrate_on="holdout", random_state=0).fit(rows, y)
+    found = run(to_onnx(model, rows, confidence=True), "X", rows)
+    for part, values in of_python(model, rows).items():
+        np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-9, err_msg=part)
+
+
 def test_a_member_that_cannot_be_converted_is_named():
     class Neighbours(KNeighborsClassifier):
         pass
