@@ -49,12 +49,15 @@ from vennforest.sources.estimators import split_pipeline, without_frozen
 
 REFUSAL = "model must be a table or a formula"
 
-SINGLE_TOLERANCE, DOUBLE_TOLERANCE = 3e-6, 2.0**-30
+SINGLE_TOLERANCE, DOUBLE_TOLERANCE = 3e-6, 2.0**-38
 """Relative differences up to which a score, in single or double precision, is that of an example.
 
-Scores are rounded to 40 binary digits. In double precision probabilities p are compared by 1 - p
-too: near certainty the digits of p that tell examples apart are the last ones.
+Scores are rounded to 40 binary digits.
 """
+
+CERTAINTY_TOLERANCE = 2.0**-30
+"""Difference in units of 1 - p up to which a probability p in double precision is that of an
+example: near certainty the last digits of p tell examples apart."""
 
 
 def to_onnx(
@@ -209,7 +212,7 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
     nearest = term.look_up(starts, {"nearest": columns})["nearest"]
     distance, size = (term - nearest).max(nearest - term), nearest.max(-1.0 * nearest)
     if fold.kind == "probability" and not graph.has_singles:
-        size = size.min(1.0 - nearest)
+        size = size.min(CERTAINTY_TOLERANCE / DOUBLE_TOLERANCE * (1.0 - nearest))
     tolerance = SINGLE_TOLERANCE if graph.has_singles else DOUBLE_TOLERANCE
     return graph.value(distance.unless_above(tolerance * size, nearest, term))
 
