@@ -18,9 +18,10 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from vennforest import CalibratedClassifier, explain
+from vennforest.linear import LinearClassifier
 
 shap = pytest.importorskip("shap")
 
@@ -119,7 +120,55 @@ def test_classes_names_and_plots(tmp_path):
     np.testing.assert_allclose(found.data, select.transform(scaler.transform(NEW)))
     shap.plots.waterfall(found[0], show=False)
     assert explain(fitted(), NEW).feature_names == list(X.columns)
-    assert explain(fitted(data=(X.to_numpy(), Y)), NEW.to_numpy()).feature_names is None
+    unnamed = explain(fitted(data=(X.to_numpy(), Y)), NEW.to_numpy())
+    assert unnamed.feature_names == [f"x{j}" for j in range(X.shape[1])]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_features_of_several_models_are_matched_by_name(k):
+    """Models see other features where transformers of their own, or of a fold, choose them."""
+    data, y = make_classification(
+        200, 6, n_informative=4, n_classes=k, n_clusters_per_class=1, random_state=0
+    )
+    new, linear = data[:9], LinearClassifier()
+    of_some = make_pipeline(SelectKBest(k=1), linear)
+    products = make_pipeline(PolynomialFeatures(2, include_bias=False), linear)
+    members = [("some", of_some), ("all", linear), ("products", products)]
+    model = CalibratedClassifier(members, random_state=0, cv=3).fit(data, y)
+    assert min(model.blend_.values()) > 0
+    found = explain(model, new)
+    p = model.predict_proba(new)
+    check_sums(found, p[:, 1] if k == 2 else p)
+    (chosen,) = model.estimator_.members[0].folds[0].model[0].get_feature_names_out()
+    names = products.fit(data, y)[0].get_feature_names_out().tolist()
+    assert found.feature_names == [chosen, *(name for name in names if name != chosen)]
+    columns = dict(zip(names, products[0].transform(new).T, strict=True))
+    np.testing.assert_array_equal(
+        found.data, np.transpose([*map(columns.get, found.feature_names)])
+    )
+    # One that no model of a fold sees has nothing there.
+    cv = [(np.setdiff1d(np.arange(200), part), part) for part in np.array_split(np.arange(200), 3)]
+    of_folds = CalibratedClassifier(make_pipeline(SelectByNumber(), linear), cv=cv)
+    of_folds.fit(data, y)
+    found, p = explain(of_folds, new), of_folds.predict_proba(new)
+    assert found.feature_names == ["x1", "x2"]
+    check_sums(found, p[:, 1] if k == 2 else p)
+
+
+class SelectByNumber(SelectKBest):
+    """Select a column that depends on the number of rows."""
+
+    def __init__(self):
+        super().__init__(lambda X, y: np.arange(6) == len(X) % 6, k=1)
+
+
+@pytest.mark.parametrize("members", [LinearClassifier(), [(n, LinearClassifier()) for n in "ab"]])
+def test_a_fold_without_a_class_is_refused(members):
+    data, y = make_classification(90, random_state=0)
+    y[0] = 7
+    model = CalibratedClassifier(members, cv=3, random_state=0).fit(data, y)
+    with pytest.raises(ValueError, match="all classes in each fold's training rows"):
+        explain(model, data[:2])
 
 
 def test_frozen_forests_and_forests_without_a_split():

@@ -139,3 +139,20 @@ def test_the_part_of_a_cell_is_its_part_in_the_logits():
     model = LinearClassifier().fit(X, y)
     parts, base = model.attributions(X)
     assert_allclose(base + parts.sum(axis=1), model.decision_function(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, csr_array])
+def test_rows_of_weight_zero_are_left_out(as_rows):
+    X, y = rows(3, missing=as_rows is np.asarray)
+    weight = np.where(np.arange(len(y)) < 40, 0.0, 1.5)
+    some = LinearClassifier().fit(as_rows(X[40:]), y[40:], weight[40:])
+    model = LinearClassifier().fit(as_rows(X), y, weight)
+    assert_array_equal(model.predict_proba(X), some.predict_proba(X))
+    with pytest.raises(ValueError, match="sample_weight must be finite and not negative, got -1"):
+        LinearClassifier().fit(as_rows(X), y, weight - 1)
+
+
+def test_two_rows_are_enough():
+    p = LinearClassifier().fit([[0.0], [1.0]], ["b", "a"]).predict_proba([[0.0], [0.5], [1.0]])
+    assert_allclose(p[1], 0.5)
+    assert p[0, 1] > 0.5 > p[2, 1]

@@ -150,8 +150,11 @@ def test_a_table_without_rows_is_refused(name):
 
 
 def test_more_folds_than_rows_are_refused():
-    with pytest.raises(ValueError, match="cv must be at most the number of rows, 8, got 9"):
-        CalibratedClassifier(LogisticRegression(), cv=9).fit(P[:8, None], [0, 1] * 4)
+    rule = "cv must be at most the number of rows of the largest class, 4, got 5"
+    with pytest.raises(ValueError, match=rule):  # few rows are divided by class
+        CalibratedClassifier(LogisticRegression()).fit(P[:8, None], [0, 1] * 4)
+    with pytest.raises(ValueError, match="cv must be at most the number of rows, 40, got 50"):
+        CalibratedClassifier(LogisticRegression(), cv=50).fit(P[:40, None], [0, 1] * 20)
 
 
 @pytest.mark.parametrize("y", [np.where(Y, np.nan, 0.0), np.where(Y, None, "a")])

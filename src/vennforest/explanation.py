@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import expit, logit, softmax
 from sklearn.utils import _safe_indexing
@@ -23,12 +24,15 @@ from vennforest.sources.estimators import split_pipeline, transform_rows, withou
 EDGE = 1e-6
 """Distance from 0 and 1 to which probabilities are clipped, so that log-odds are finite."""
 
+Columns = dict[str, NDArray[Any]]
+"""The features that models see, (n,) each, by name."""
+
 NEAR = 1e-3
 """Distance from the base score within which the ratio of differences is replaced by a slope."""
 
-ScoreAttributions = tuple[FloatArray, FloatArray, bool, Any, list[str] | None]
+ScoreAttributions = tuple[FloatArray, FloatArray, bool, Columns]
 """Attributions (n, d, 1 or k) of scores, base scores (1 or k,), whether scores are log-odds or
-logits instead of probabilities, rows and feature names."""
+logits instead of probabilities, and the columns of the features."""
 
 
 def explain(
@@ -58,7 +62,8 @@ def explain(
         Explanation of the probability; with ``interval`` also of the lower and the upper end.
         For two classes ``values`` of shape (n, d) and ``base_values`` of shape (n,) refer to the
         log-odds of the second class. For more, (n, d, k) and (n, k) refer to the log-odds of each
-        class against the others. In a pipeline, the d features are those of its last step.
+        class against the others. In a pipeline, the d features are those of its last step; of
+        several models they are those of all, matched by name.
 
     Raises
     ------
@@ -99,7 +104,7 @@ def explain(
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
     # Models refuse rows of other columns; shap reads them by place, beyond the last if need be.
     scored, codes = score_rows(fitted, X, bounds=False, score_all=interval)
-    phi, base, of_logits, rows, names = _explain_scores(shap, fitted.folds, X)
+    phi, base, of_logits, columns = _explain_scores(shap, fitted.folds, X)
     k = len(fitted.classes)
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
@@ -117,7 +122,8 @@ def explain(
         scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
         return log_odds([RowScores(scores, None, scores)] * len(fitted.folds))
 
-    options = {"feature_names": names, "output_names": None if k == 2 else fitted.classes.tolist()}
+    rows, output_names = np.column_stack([*columns.values()]), fitted.classes.tolist()
+    options = {"feature_names": [*columns], "output_names": None if k == 2 else output_names}
     explanations = []
     for values, middle in _attributions(phi, base, of_logits, log_odds(scored), log_odds_at):
         if k == 2:
@@ -149,25 +155,49 @@ def _attributions(
 
 def _explain_scores(shap: Any, folds: Sequence[Fold], X: Any) -> ScoreAttributions:
     """Return the means of the attributions of the folds' models."""
-    explained = []
+    phis, bases, of_logits, columns = [], [], False, []
     for fold in folds:
         model = without_frozen(fold.model)
+        if fold.classes is not None and len(model.classes_) < len(fold.classes):
+            raise InputError(
+                "model must have all classes in each fold's training rows for explanations, got "
+                f"{len(model.classes_)} of {len(fold.classes)}: use more rows or fewer folds"
+            )
         explain_model = _explain_blend if isinstance(model, BlendedModel) else _explain_model
-        explained.append(explain_model(shap, model, X))
-    phi = np.mean([of_fold[0] for of_fold in explained], axis=0)
-    base = np.mean([of_fold[1] for of_fold in explained], axis=0)
-    return phi, base, *explained[0][2:]
+        phi, base, of_logits, of_fold = explain_model(shap, model, X)
+        phis.append(phi)
+        bases.append(base)
+        columns.append(of_fold)
+    aligned, of_all = _by_feature(phis, columns)
+    return np.mean(aligned, axis=0), np.mean(bases, axis=0), of_logits, of_all
+
+
+def _by_feature(
+    phis: Sequence[FloatArray], columns: Sequence[Columns]
+) -> tuple[list[FloatArray], Columns]:
+    """Return attributions by several models for the features of all, with these features' columns.
+
+    A model that does not see a feature, after transformers of its own, attributes 0 to it.
+    """
+    of_all: Columns = {}
+    for of_model in columns:
+        of_all = of_all | {name: x for name, x in of_model.items() if name not in of_all}
+    place, aligned = {name: j for j, name in enumerate(of_all)}, []
+    for phi, of_model in zip(phis, columns, strict=True):
+        aligned.append(np.zeros((len(phi), len(place), phi.shape[2])))
+        aligned[-1][:, [place[name] for name in of_model]] = phi
+    return aligned, of_all
 
 
 def _explain_blend(shap: Any, blend: BlendedModel, X: Any) -> ScoreAttributions:
     """Return the attributions of the logits of a blend, sums over its models."""
-    total: Any = 0.0
     base: Any = blend.intercept[1:] - blend.intercept[:1]
     base = base if len(blend.classes_) == 2 else blend.intercept
+    phis, columns = [], []
     for member, weight in zip(blend.members, blend.weights.tolist(), strict=True):
         if weight == 0:
             continue
-        phi, of_base, of_logits, rows, names = _explain_scores(shap, member.folds, X)
+        phi, of_base, of_logits, of_member = _explain_scores(shap, member.folds, X)
 
         def logits_at(scores: list[FloatArray], member: BlendMember = member) -> list[FloatArray]:
             logits = member.log_probabilities(scores)
@@ -179,8 +209,11 @@ def _explain_blend(shap: Any, blend: BlendedModel, X: Any) -> ScoreAttributions:
 
         target = logits_at(member.scores(X))
         ((values, middle),) = _attributions(phi, of_base, of_logits, target, logits_at_one)
-        total, base = total + weight * values, base + weight * middle[0]
-    return total, base, True, rows, names
+        phis.append(weight * values)
+        columns.append(of_member)
+        base = base + weight * middle[0]
+    aligned, of_all = _by_feature(phis, columns)
+    return np.sum(aligned, axis=0), base, True, of_all
 
 
 def _explain_model(shap: Any, model: Any, X: Any) -> ScoreAttributions:
@@ -189,9 +222,10 @@ def _explain_model(shap: Any, model: Any, X: Any) -> ScoreAttributions:
     transformed: Any = transform_rows(model, X)
     is_sparse: bool = issparse(transformed)
     rows = transformed.toarray() if is_sparse else np.asarray(transformed)
+    columns = dict(zip(_names(steps, model, rows.shape[1]), rows.T, strict=True))
     if type(last) is LinearClassifier:
         phi, base = last.attributions(transformed)
-        return phi, base, True, rows, _names(steps, model)
+        return phi, base, True, columns
     try:
         explainer = shap.TreeExplainer(last)
         # Boosters read categories from the columns of a data frame.
@@ -203,8 +237,7 @@ def _explain_model(shap: Any, model: Any, X: Any) -> ScoreAttributions:
         raise _not_of_trees(last) from error
     base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))
     p = last.predict_proba(_safe_indexing(transformed, np.arange(min(50, len(phi)))))
-    phi, base, of_logits = _checked_scores(phi, base, p, last)
-    return phi, base, of_logits, rows, _names(steps, model)
+    return *_checked_scores(phi, base, p, last), columns
 
 
 def _checked_scores(
@@ -235,20 +268,18 @@ def _probabilities_of_logits(logits: FloatArray) -> FloatArray:
 def _not_of_trees(estimator: Any) -> InputError:
     return InputError(
         "estimator must be a forest of scikit-learn, whose probability is the mean over its trees, "
-        "or a gradient booster for explanations, whose trees shap.TreeExplainer reads, got "
-        f"{type(estimator).__name__}"
+        "a LinearClassifier or a gradient booster for explanations, whose trees shap.TreeExplainer "
+        f"reads, got {type(estimator).__name__}"
     )
 
 
-def _names(steps: list[Any], model: Any) -> list[str] | None:
-    """Return the names of the forest's features, None if there are none."""
-    if not steps:
-        names = getattr(model, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
+def _names(steps: list[Any], model: Any, d: int) -> list[str]:
+    """Return the names of the d features of a model; without any, as scikit-learn forms them."""
     try:
-        return [str(name) for name in model[:-1].get_feature_names_out()]
+        return [*map(str, model[:-1].get_feature_names_out() if steps else model.feature_names_in_)]
     except (AttributeError, ValueError):
-        return None
+        prefix = type(steps[-1]).__name__.lower() if steps else "x"
+        return [f"{prefix}{j}" for j in range(d)]
 
 
 def _moved_logits(logits: FloatArray, step: float) -> list[FloatArray]:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest._jit import kernel
 from vennforest._validation import (
@@ -25,6 +25,7 @@ from vennforest._validation import (
     check_array,
     check_labels,
     check_rows,
+    check_weights,
     require,
 )
 
@@ -94,7 +95,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             ensure_all_finite=True if issparse(X) else "allow-nan",
         )
         check_classification_targets(y)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        weight = check_weights(sample_weight, X.shape[0], warns=False)
+        if weight is not None and not weight.all():
+            X, y, weight = X[weight > 0], np.asarray(y)[weight > 0], weight[weight > 0]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -278,7 +281,7 @@ def _fit_penalty(z: Any, codes: IntArray, weight: FloatArray | None) -> Logistic
     rows = np.random.default_rng(0).permutation(len(codes))[:MAX_ROWS_TO_CHOOSE]
     for part in range(N_FOLDS):
         train, test = rows[np.arange(len(rows)) % N_FOLDS != part], rows[part::N_FOLDS]
-        if len(np.unique(codes[train])) < 2:
+        if len(np.unique(codes[train])) < 2 or not len(test):
             continue
         for i, solver in enumerate(_path(z, codes, weight, train)):
             p = np.zeros((len(test), n_classes))

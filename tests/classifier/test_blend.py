@@ -226,11 +226,27 @@ def test_bad_lists_are_refused(members, message):
         CalibratedClassifier(members).fit(X, y)
 
 
-@pytest.mark.parametrize("members", [[GaussianNB(), GaussianNB()], [("a", None), ("b", 3)]])
+@pytest.mark.parametrize(
+    "members",
+    [
+        [GaussianNB(), GaussianNB()],
+        [("a", None), ("b", 3)],
+        (("a", GaussianNB()), ("b", GaussianNB())),  # of which set_params can replace none
+    ],
+)
 def test_lists_of_other_things_are_refused(members):
     X, y, *_ = rows()
     with pytest.raises(TypeError, match="estimator must be"):
         CalibratedClassifier(members).fit(X, y)
+
+
+def test_the_reason_is_that_of_each_model():
+    X, y, *_ = rows()
+    model = CalibratedClassifier(estimators(), random_state=0).fit(X, y, groups=np.arange(240) // 2)
+    assert model.calibrate_on_ == "cv"
+    reasons = model.calibrate_on_reason_.split("; ")
+    assert reasons[0] == "groups were given, and folds keep each of them together"
+    assert len(reasons) == 2
 
 
 def test_frozen_models_of_other_classes_are_refused():

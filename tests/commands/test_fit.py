@@ -69,7 +69,7 @@ def test_the_summary_says_what_was_learnt(data, tmp_path, capsys):
 
 @pytest.mark.parametrize(("options", "message"), [
     (("-t", "y", "--method", "magic"), "method must be one of"),
-    (("-t", "y", "--estimator", "forest"), "estimator must be one of"),
+    (("-t", "y", "--estimator", "Blend"), "'blend'], got 'Blend': did you mean 'blend'"),
     (("-t", "y", "--calibrate-on", "no"), "calibrate_on must be"),
     (("-t", "y", "--groups", "patients"), "patient_id"),
     (("-t", "y", "--by", "city"), "there is no column 'city'"),

@@ -15,11 +15,14 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
     VotingClassifier,
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -36,6 +39,7 @@ from vennforest import CalibratedClassifier, PooledCalibration
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.export import onnx_models, to_onnx
+from vennforest.linear import LinearClassifier
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
 NEW = X[500:]
@@ -425,6 +429,51 @@ def test_blends_of_a_booster_with_trees_are_equal(package, other):
     for name, values in expected.items():
         assert (np.abs(found[name] - values) < 1e-6).mean() > 0.99, name
     assert np.abs(found["p"] - expected["p"]).max() < 1e-6
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", ["bagging", "stacking", "one against the rest"])
+@pytest.mark.parametrize("package", ["vennforest", *BOOSTERS])
+def test_ensembles_of_members_of_other_packages_are_equal_or_refused(kind, k, package):
+    rows, y = drawn_for(k, k)
+    member = booster(package, n_estimators=4) if package in BOOSTERS else LinearClassifier()
+    ensemble = {
+        "bagging": BaggingClassifier(member, n_estimators=3, max_features=0.5, random_state=0),
+        "stacking": StackingClassifier([("a", member), ("b", LogisticRegression())], cv=2),
+        "one against the rest": OneVsRestClassifier(member),
+    }[kind]
+    model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
+    model.fit(rows[:300], y[:300])
+    try:
+        graph = to_onnx(model, rows)
+    except InputError as error:
+        assert type(member).__name__ in str(error)
+        return
+    found = run(graph, "X", rows)
+    for part, values in of_python(model, rows, confidence=False).items():
+        if part == "p" or package != "xgboost":  # whose sums are in single precision: see above
+            np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-6, err_msg=part)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_near_certainty_are_not_taken_for_those_of_examples(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(1, 1, (260, 4)).round(2)
+    y = rows[:, 0] + 0.5 * rows[:, 1] + rng.normal(size=260) / 2 > 1.5
+    estimator = SGDClassifier(loss="log_loss", random_state=0)  # log-odds of 10 to 100
+    model = CalibratedClassifier(estimator, calibrate_on="holdout", random_state=0).fit(rows, y)
+    found = run(to_onnx(model, rows, confidence=True), "X", rows)
+    for part, values in of_python(model, rows).items():
+        np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-9, err_msg=part)
+
+
+def test_a_member_that_cannot_be_converted_is_named():
+    class Neighbours(KNeighborsClassifier):
+        pass
+
+    model = CalibratedClassifier(BaggingClassifier(Neighbours()), calibrate_on="holdout")
+    with pytest.raises(InputError, match=r"one that skl2onnx converts: no converter of .*Neighb"):
+        to_onnx(model.fit(X[:200], Y[:200]), X)
 
 
 def test_settings_of_boosters():

@@ -40,8 +40,9 @@ def ranking_area(counts: ScoreCounts) -> tuple[float, float]:
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, np.inf
-    # Pairs with the positive example on the right; ties count half.
-    pairs = positives @ np.cumsum(negatives) - positives @ negatives / 2
+    # Pairs with the positive example on the right; ties count half. The threads of a matrix product
+    # cost more than they save here.
+    pairs = (positives * (np.cumsum(negatives) - negatives / 2)).sum()
     return float(pairs) / (m * n), float(np.sqrt((m + n + 1) / (12 * m * n)))
 
 

@@ -454,7 +454,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; of a list of estimators also these, by name, and theirs."""
-        is_list = isinstance(self.estimator, list | tuple)
+        is_list = isinstance(self.estimator, list)
         return dict(self._get_params("estimator", deep) if is_list else super().get_params(deep))
 
     def set_params(self, **params: Any) -> Self:

@@ -66,7 +66,7 @@ def fit_folds(
         model = clone(model).set_params(cv=list(model.cv))  # a generator ends
     split_seed = split_state.randint(2**31 - 1) if is_blend else 0
     folds: dict[str, list[Fold]] = {}
-    used: dict[str, str] = {}
+    used: dict[tuple[str, str], None] = {}
     for name, (estimator, data) in members.items():
         state = RandomState(split_seed) if is_blend else split_state  # members share their folds
         try:
@@ -77,11 +77,12 @@ def fit_folds(
             if is_blend:
                 error.add_note(f"estimator {name!r} must fit the data")
             raise
-        used[source] = reason
-    reasons = "; ".join(dict.fromkeys(used.values()))
-    _warn_of_no_effect(model, list(used), reasons)
+        used[source, reason] = None
+    names, reasons = (list(dict.fromkeys(part)) for part in zip(*used, strict=True))
+    reason = "; ".join(reasons)
+    _warn_of_no_effect(model, names, reason)
     fitted = [blend_models(folds, data)] if is_blend else folds[name]
-    return fitted, " and ".join(used), reasons
+    return fitted, " and ".join(names), reason
 
 
 def _member_folds(

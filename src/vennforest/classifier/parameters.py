@@ -38,7 +38,7 @@ def named_estimators(estimator: Any, n_jobs: int | None = None) -> dict[str, Any
     """
     if estimator is None:
         return {"estimator": MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)}
-    is_list = isinstance(estimator, list | tuple)
+    is_list = isinstance(estimator, list)
     pairs = estimator if is_list else [("estimator", estimator)]
     for pair in pairs:
         if is_list and isinstance(pair, list | tuple) and [*pair[1:]] == ["drop"]:
@@ -129,7 +129,7 @@ def check_parameters(model: Any) -> None:
         warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
     if model.by is not None:
         check_by(model.by)
-    if isinstance(model.estimator, list | tuple):
+    if isinstance(model.estimator, list):
         named_estimators(model.estimator)
         names = [name for name, _ in model.estimator]
         model._validate_names(names)
@@ -160,7 +160,7 @@ def route(
         routed = process_routing(model, "fit", **present, **fit_params)
         params = {key: v for key, v in routed[name].fit.items() if v is not None}
         return params, None, {**routed.splitter.split, **split_params}
-    if isinstance(model.estimator, list | tuple):
+    if isinstance(model.estimator, list):
         # A parameter ``name__key`` goes to that estimator alone, as ``key``, others to all.
         prefixes_of_others = tuple(f"{member}__" for member, _ in model.estimator if member != name)
         fit_params = {

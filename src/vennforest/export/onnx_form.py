@@ -55,6 +55,10 @@ SINGLE_TOLERANCE, DOUBLE_TOLERANCE = 3e-6, 2.0**-38
 Scores are rounded to 40 binary digits.
 """
 
+CERTAINTY_TOLERANCE = 2.0**-30
+"""Difference in units of 1 - p up to which a probability p in double precision is that of an
+example: near certainty the last digits of p tell examples apart."""
+
 
 def to_onnx(
     model: CalibratedClassifier | Calibrator, X: Any = None, *, confidence: bool = False
@@ -207,6 +211,8 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
     term = Written(scores)
     nearest = term.look_up(starts, {"nearest": columns})["nearest"]
     distance, size = (term - nearest).max(nearest - term), nearest.max(-1.0 * nearest)
+    if fold.kind == "probability" and not graph.has_singles:
+        size = size.min(CERTAINTY_TOLERANCE / DOUBLE_TOLERANCE * (1.0 - nearest))
     tolerance = SINGLE_TOLERANCE if graph.has_singles else DOUBLE_TOLERANCE
     return graph.value(distance.unless_above(tolerance * size, nearest, term))
 

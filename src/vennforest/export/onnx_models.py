@@ -253,7 +253,7 @@ def _converted(
 
     def set_types(operator: Any) -> None:
         part: Any = operator.raw_operator
-        if not isinstance(part, ClassifierMixin):
+        if not hasattr(part, "classes_"):
             operator.outputs[0].type = DoubleTensorType([None, len(part.get_feature_names_out())])
             return
         is_text = part.classes_.dtype.kind in "UO"
@@ -283,9 +283,11 @@ def _converted(
             )
         )
     except Exception as error:
+        is_unknown = isinstance(error, KeyError)  # with the class of a member
+        reason = "no converter of" if is_unknown else f"{type(error).__name__},"
         raise InputError(
-            f"estimator must be one that skl2onnx converts: {type(error).__name__}, "
-            f"{one_line(error)}{hint if inputs[0].name == 'X' else ''}"
+            f"estimator must be one that skl2onnx converts: {reason} {one_line(error)}"
+            f"{hint if inputs[0].name == 'X' else ''}"
         ) from error
 
     def write_part(number: int, codes: list[str]) -> list[str]:

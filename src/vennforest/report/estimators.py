@@ -124,6 +124,8 @@ def table_estimator(
 
     ``columns`` are the types and marks of missing cells of `TableColumns`.
     """
+    if name != "blend" and name not in (None, *ESTIMATORS):
+        raise not_one_of("estimator", [*ESTIMATORS, "blend"], name)
     pipelines = [
         (
             member or DEFAULT_ESTIMATOR,
