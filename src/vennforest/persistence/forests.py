@@ -147,15 +147,13 @@ class PackedTrees:
         for name, column in self.nodes.items():
             nodes[name] = column
         trees = []
-        start = 0
-        of_trees = np.column_stack([self.counts, self._depths(), self.seeds, self.kinds]).tolist()
-        for count, depth, seed, kind in of_trees:
-            part = slice(start, start + count)
-            start += count
+        end = np.cumsum(self.counts)
+        of_trees = np.column_stack([end - self.counts, end, self._depths(), self.seeds, self.kinds])
+        for start, stop, depth, seed, kind in of_trees.tolist():
             tree = _copy_with(self.bare_trees[kind], random_state=seed)
             tree.tree_ = Tree(n_features, n_classes, 1)
-            state = {"max_depth": depth, "node_count": count, "nodes": nodes[part]}
-            tree.tree_.__setstate__({**state, "values": values[part]})  # which copies the arrays
+            arrays = {"nodes": nodes[start:stop], "values": values[start:stop]}  # which are copied
+            tree.tree_.__setstate__({"max_depth": depth, "node_count": stop - start, **arrays})
             trees.append(tree)
         return _copy_with(self.bare_forest, estimators_=trees)
 
@@ -174,20 +172,15 @@ def pack_forest(forest: Any) -> PackedTrees | None:
         return None
     bare_trees = [_copy_with(tree, *TREE_ATTRIBUTES) for tree in trees]
     texts = [repr((type(tree), vars(tree))) for tree in bare_trees]
-    first_of = {text: i for i, text in reversed(list(enumerate(texts)))}
-    numbers = {text: kind for kind, text in enumerate(first_of)}
+    _, first, kinds = np.unique(texts, return_index=True, return_inverse=True)
     states = [tree.tree_.__getstate__() for tree in trees]
-    nodes = {
-        name: np.concatenate([state["nodes"][name] for state in states])
-        for name in NODE_DTYPE.names
-    }
-    values = np.concatenate([state["values"][:, 0] for state in states])
+    nodes = np.concatenate([state["nodes"] for state in states])
     return PackedTrees(
         _copy_with(forest, "estimators_"),
-        [bare_trees[i] for i in first_of.values()],
-        np.array([numbers[text] for text in texts], dtype=np.int64),
-        nodes,
-        values,
+        [bare_trees[i] for i in first],
+        kinds.astype(np.int64),
+        {name: nodes[name].copy() for name in NODE_DTYPE.names},
+        np.concatenate([state["values"][:, 0] for state in states]),
         np.array([state["node_count"] for state in states], dtype=np.int64),
         np.array([tree.random_state for tree in trees], dtype=np.int64),
     )
