@@ -95,6 +95,8 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     no_better = expected >= expected[:, None]
     n_pooled, events_pooled = no_better @ n, no_better @ events
     prudent = beta.ppf(level, events_pooled + 1, np.maximum(n_pooled - events_pooled, 1e-300))
+    with np.errstate(invalid="ignore"):  # without events, or non-events, it is NaN
+        ks = (n - events).cumsum() / (n - events).sum() - events.cumsum() / events.sum()
     frame: pd.DataFrame = pandas.DataFrame(
         {
             "n": n,
@@ -108,9 +110,7 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
             "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
             "too_low": holm(upper),
             "too_high": holm(np.asarray(binom.cdf(events, n, expected))),
-            "ks": (n - events).cumsum() / (n - events).sum() - events.cumsum() / events.sum()
-            if 0 < events.sum() < n.sum()
-            else np.full(len(n), np.nan),
+            "ks": ks,
         },
         index=pandas.Index(names, name="grade"),
     )
