@@ -17,6 +17,7 @@ from vennforest.calibrators.formula import LOWEST, Score, Term, Written, if_at_m
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
+from vennforest.export import proof
 from vennforest.export.formulas import (
     INTERVAL_LEVEL,
     accepted_scores,
@@ -25,23 +26,8 @@ from vennforest.export.formulas import (
     output_formulas,
     shifted_formula,
 )
-from vennforest.export.onnx_graph import OUTPUTS, OnnxGraph
+from vennforest.export.onnx_graph import OUTPUTS, Input, OnnxGraph
 from vennforest.export.onnx_models import model_scores
-from vennforest.export.proof import (
-    N_ROWS,
-    SCORES,
-    Rows,
-    answered,
-    cells_of_graph,
-    distinct_cells,
-    draw_rows,
-    draw_scores,
-    expected_answers,
-    prove_calibrator,
-    prove_classifier,
-    refused_cells,
-    run_graph,
-)
 from vennforest.forest import FORESTS
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
@@ -111,12 +97,11 @@ def to_onnx(
     _check_exportable(model)
     graph, state = OnnxGraph(len(model.classes_)), model._state
     names = [str(name) for name in getattr(model, "feature_names_in_", ())] or None
-    inputs, is_text = [graph.input("X", None, model.n_features_in_)], [False] * model.n_features_in_
     frame = names and needed("pandas", "models of named columns").DataFrame
+    inputs = [Input("X", model.n_features_in_)]
     if X is not None and is_frame(X):
-        names, is_text = map(list, zip(*_columns_of(model, X), strict=True))
-        pairs, frame = zip(names, is_text, strict=True), type(X)
-        inputs = [graph.input(name, None, 1, text=text) for name, text in pairs]
+        inputs, frame = list(_columns_of(model, X)), type(X)
+        names = [column.name for column in inputs]
     scores, outputs_of_folds = [], []
     for fold, calibrator in zip(state.folds, state.overall.calibrators, strict=True):
         scores.append(_add_fold_scores(graph, fold, model.votes, inputs))
@@ -131,19 +116,21 @@ def to_onnx(
     outputs = _combined(model, outputs_of_folds)
     if X is None:
         tensors = [*graph.constants.values(), *graph.initializers]
-        cells = cells_of_graph(graph.onnx, graph.nodes, tensors, len(is_text))
+        cells = proof.cells_of_graph(graph.onnx, graph.nodes, tensors, model.n_features_in_)
+    elif is_frame(X):
+        cells = [proof.distinct_cells(X[c.name].to_numpy(), c.is_text) for c in inputs]
     else:
-        columns = [X[name].to_numpy() for name in names or ()] if is_frame(X) else np.asarray(X).T
-        cells = [distinct_cells(*pair) for pair in zip(columns, is_text, strict=True)]
-    rows = Rows(draw_rows(cells), names, frame, [column.name for column in inputs])
-    expected = expected_answers(model, rows, confidence)
+        cells = [proof.distinct_cells(column, False) for column in np.asarray(X).T]
+    rows = proof.Rows(proof.draw_rows(cells), names, frame, [column.name for column in inputs])
+    expected = proof.expected_answers(model, rows, confidence)
     if len(rows.numbers()):
-        refused = refused_cells(model, rows, int(answered(expected)[0]))
+        refused = proof.refused_cells(model, rows, int(proof.answered(expected)[0]))
         accepted = Written(_accepted_rows(graph, inputs, *refused))
         outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
-    with_scores = {f"{SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
-    answers = run_graph(graph.model(outputs | with_scores, inputs), rows.for_graph())
-    prove_classifier(model, rows, expected, answers, p_is_smooth=not has_steps(formulas["p"]))
+    with_scores = {f"{proof.SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
+    answers = proof.run_graph(graph.model(outputs | with_scores, inputs), rows.for_graph())
+    p_is_smooth = not has_steps(formulas["p"])
+    proof.prove_classifier(model, rows, expected, answers, p_is_smooth=p_is_smooth)
     return graph.model(outputs, inputs)
 
 
@@ -157,28 +144,28 @@ def _calibrator_graph(calibrator: Calibrator, confidence: bool) -> Any:
             f"whose input has no names, got the order "
             f"{shown(calibrator.classes_[calibrator.column_codes_].tolist())}"
         )
-    name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
+    name, width = ("score", None) if k == 2 else ("scores", k)
     with refused_as(REFUSAL):
         formulas = output_formulas(calibrator, confidence)
     outputs = graph.write(_unless_refused(calibrator, formulas), name)
-    exported = graph.model(outputs, [graph.input(name, *shape)])
-    scores = draw_scores(calibrator, N_ROWS)
-    answers = run_graph(exported, {name: scores})
-    prove_calibrator(calibrator, "ONNX", scores.__getitem__, answers, confidence)
+    exported = graph.model(outputs, [Input(name, width)])
+    scores = proof.draw_scores(calibrator, proof.N_ROWS)
+    answers = proof.run_graph(exported, {name: scores})
+    proof.prove_calibrator(calibrator, "ONNX", scores.__getitem__, answers, confidence)
     return exported
 
 
 def _accepted_rows(
-    graph: OnnxGraph, inputs: Sequence[Any], no_missing: Any, largest: FloatArray
+    graph: OnnxGraph, inputs: Sequence[Input], no_missing: Any, largest: FloatArray
 ) -> str:
     """Add 1 for rows that the model takes, else 0: (n,) for two classes, else (n, 1).
 
     ``no_missing`` (d,) are the columns that must not be missing; the size of the numbers of each
     must not exceed ``largest`` (d,).
     """
-    kinds = [column.type.tensor_type.elem_type == graph.kinds.STRING for column in inputs]
-    is_number = np.ones(len(largest), bool) if inputs[0].name == "X" else ~np.array(kinds)
-    columns = [column.name for column, is_text in zip(inputs, kinds, strict=True) if not is_text]
+    widths = [column.width or 1 for column in inputs]
+    is_number = np.repeat([not column.is_text for column in inputs], widths)
+    columns = [column.name for column in inputs if not column.is_text]
     x = Written(graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0])
     limits, missing = largest[is_number], np.where(no_missing[is_number], 0.0, 1.0)
     # NaN is at most nothing: of it the last value is taken.
@@ -191,7 +178,7 @@ def _accepted_rows(
 # --- scores --------------------------------------------------------------------------------------
 
 
-def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Any]) -> str:
+def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Input]) -> str:
     """Add the model of a fold; return the name of its scores (n,) or (n, k).
 
     They are the calibration scores that they are but for rounding.
@@ -211,7 +198,9 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
     return graph.value(distance.unless_above(tolerance * size, nearest, term))
 
 
-def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Sequence[Any]) -> str:
+def _blend_scores(
+    graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Sequence[Input]
+) -> str:
     """Add a blend to the graph; return the name of its scores (n,) or (n, k)."""
     k, tiny = len(blend.classes_), float(np.finfo(np.float64).tiny)
     # Of two classes the logit of the second one, else those of all.
@@ -230,7 +219,7 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
     return _rounded(graph, graph.value(p))
 
 
-def _model_scores(graph: OnnxGraph, model: Any, votes: Any, inputs: Sequence[Any]) -> str:
+def _model_scores(graph: OnnxGraph, model: Any, votes: Any, inputs: Sequence[Input]) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
     estimator = without_frozen(model)
     if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
@@ -300,8 +289,8 @@ def _mean(terms: Sequence[Term]) -> Term:
 # --- the model -----------------------------------------------------------------------------------
 
 
-def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the columns of a model, in its order, and whether those of the rows X are text."""
+def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[Input]:
+    """Yield an input for each column of a model, in its order, of the kind that it has in X."""
     table = dict(zip(map(str, X.columns), X.dtypes, strict=True))
     names = getattr(model, "feature_names_in_", table)
     if missing := [name for name in names if name not in table]:
@@ -313,7 +302,7 @@ def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[tuple[str, bool
             raise InputError(f"X must have no column called like an output or step, got {name!r}")
         # Types of polars have no kind.
         kind = getattr(table[name], "kind", None) or X[name].to_numpy().dtype.kind
-        yield name, kind not in "biuf"
+        yield Input(name, 1, kind not in "biuf")
 
 
 def _check_exportable(model: CalibratedClassifier) -> None:

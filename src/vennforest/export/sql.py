@@ -198,13 +198,9 @@ def _check_query(
         columns = np.column_stack([1 - scores if kind == "probability" else 0 * scores, scores])
     elif of_classes.of_first:
         columns = -columns if kind == "logit" else 1 - columns
-    rows = ", ".join(
-        f"({i}, {', '.join('NULL' if np.isnan(x) else sql_number(x) for x in row)})"
-        for i, row in enumerate(columns.tolist())
-    )
-    names = ", ".join(['"vennforest row"', *map(quoted, of_classes.names)])
+    rows = {"vennforest row": np.arange(len(scores))}
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM (VALUES {rows}) AS s({names})")
+        connection.register(table, rows | dict(zip(of_classes.names, columns.T, strict=True)))
         result = connection.execute(f'SELECT * FROM ({code}) ORDER BY "vennforest row"')
         values_of = {title: np.ma.filled(x, np.nan) for title, x in result.fetchnumpy().items()}
     answers = {
