@@ -115,8 +115,7 @@ def to_onnx(
         outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores[-1]))
     outputs = _combined(model, outputs_of_folds)
     if X is None:
-        tensors = [*graph.constants.values(), *graph.initializers]
-        cells = proof.cells_of_graph(graph.onnx, graph.nodes, tensors, model.n_features_in_)
+        cells = proof.cells_of_graph(graph, model.n_features_in_)
     elif is_frame(X):
         cells = [proof.distinct_cells(X[c.name].to_numpy(), c.is_text) for c in inputs]
     else:

@@ -10,6 +10,7 @@ import numpy as np
 from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import LookupTable, Operation, Term, Value, Written, write_terms
+from vennforest.export.formulas import write_outputs
 
 OPSET = 17
 """Version of the standard operators; those used here mean the same in later versions."""
@@ -60,8 +61,7 @@ class OnnxGraph:
         ``scores`` is the name of the value in the graph that the formulas read.
         """
         self._scores = scores
-        codes = write_terms([*formulas.values()], self)
-        return {name: Written(code) for name, code in zip(formulas, codes, strict=True)}
+        return {name: Written(code) for name, code in write_outputs(formulas, self).items()}
 
     def value(self, term: Term) -> str:
         """Add a term of values of the graph; return its name."""
@@ -191,10 +191,9 @@ class OnnxGraph:
             shape = [None] if width is None else [None, width]
             return helper.make_tensor_value_info(name, kind, shape)
 
-        codes = write_terms([*outputs.values()], self)
         ends = [
             helper.make_node("Identity", [code], [name], f"{name}_node")
-            for code, name in zip(codes, outputs, strict=True)
+            for name, code in write_outputs(outputs, self).items()
         ]
         graph = helper.make_graph(
             [*self.nodes, *ends],

@@ -18,6 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import named_estimators
 from vennforest.classifier.prediction import RowScores, intervals_at, predict_scores
 from vennforest.export.formulas import INTERVAL_LEVEL, starts_of_steps
+from vennforest.export.onnx_graph import OnnxGraph
 from vennforest.scores import MASKED
 from vennforest.sources.estimators import without_frozen
 
@@ -263,20 +264,20 @@ def distinct_cells(column: NDArray[Any], is_text: bool) -> NDArray[Any]:
     return numbers if len(numbers) else np.zeros(1)
 
 
-def cells_of_graph(onnx: Any, nodes: Sequence[Any], tensors: Iterable[Any], d: int) -> list[Any]:
+def cells_of_graph(graph: OnnxGraph, d: int) -> list[Any]:
     """Return numbers of each of d columns that the constants and splits of a graph name."""
-    rng = np.random.RandomState(1)
+    rng, array_of = np.random.RandomState(1), graph.onnx.numpy_helper.to_array
     tables = [rng.standard_normal((60, d)), 30 * rng.standard_normal((20, d))]
-    for tensor in tensors:
+    for tensor in [*graph.constants.values(), *graph.initializers]:
         if tensor.data_type in (tensor.FLOAT, tensor.DOUBLE) and list(tensor.dims[-1:]) == [d]:
-            values = onnx.numpy_helper.to_array(tensor).reshape(-1, d)
+            values = array_of(tensor).reshape(-1, d)
             tables.append(values[:N_ROWS].astype(np.float64))
     cells = list(np.concatenate(tables).T)
-    for node in nodes:
+    for node in graph.nodes:
         if node.op_type == "TreeEnsemble":
             entries = {entry.name: entry for entry in node.attribute}
             features = np.array(entries["nodes_featureids"].ints)
-            splits = onnx.numpy_helper.to_array(entries["nodes_splits"].t)
+            splits = array_of(entries["nodes_splits"].t)
             if features.max() < d:
                 cells = [np.append(part, splits[features == j]) for j, part in enumerate(cells)]
     return [np.unique(part[np.abs(part) < np.finfo(np.float32).max]) for part in cells]

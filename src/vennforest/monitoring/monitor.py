@@ -374,9 +374,8 @@ class Monitor(BaseEstimator):
             check_number(getattr(self, name), name, 0)
         evidence.check_evidence(self._state, len(self.classes_), self._watch)
         require(type(self._history) is History, "history must be one of blocks")
-        require(
-            self._history.counts.shape[1] == self._state.shape[1], "history must be of channels"
-        )
+        n_channels = self._history.counts.shape[1]
+        require(n_channels == self._state.shape[1], "history must be of channels")
         check_array(self._remembered, "remembered rows", (None,), "u")
         check_array(self._batches, "remembered updates", (None,), "u")
         if self.alarm_ is not None:
