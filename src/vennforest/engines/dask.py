@@ -20,7 +20,7 @@ from vennforest.calibrators.direction import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
-from vennforest.tables.files import find_name
+from vennforest.tables.files import find_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,8 +181,7 @@ def fit(
 def _dask_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
     """Run a task on some columns of each partition; return the results by partition number."""
     dask = _dask()
-    for name in columns:
-        find_name(_check_frame(frame).columns, name, where=" in the data frame")
+    find_names(_check_frame(frame).columns, columns, " in the data frame")
     shipped = dask.delayed(task)
     parts = frame[list(dict.fromkeys(columns))].to_delayed()
     run = dask.delayed(_run_in_dask)

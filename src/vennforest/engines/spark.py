@@ -17,7 +17,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
-from vennforest.tables.files import find_name
+from vennforest.tables.files import find_names
 
 __all__ = ["calibrate", "fit", "predict"]
 
@@ -75,9 +75,7 @@ def _spark_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, 
 
     Raises the `InputError` of the first partition, by number, in which the task failed.
     """
-    names = _arrow_schema(frame).names
-    for name in columns:
-        find_name(names, name, where=" in the data frame")
+    find_names(_arrow_schema(frame).names, columns, " in the data frame")
     rows = (
         _select(frame, columns)
         .mapInArrow(partial(_run_in_spark, _packed_bytes(task)), RESULT)

@@ -28,7 +28,7 @@ from vennforest.export.formulas import (
 )
 from vennforest.export.onnx_graph import OUTPUTS, Input, OnnxGraph
 from vennforest.export.onnx_models import model_scores
-from vennforest.forest import FORESTS
+from vennforest.forest import FORESTS, Votes
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
 from vennforest.sources.estimators import split_pipeline, without_frozen
@@ -95,16 +95,17 @@ def to_onnx(
     if isinstance(model, Calibrator):
         return _calibrator_graph(model, confidence)
     _check_exportable(model)
-    graph, state = OnnxGraph(len(model.classes_)), model._state
+    state = model._state
     names = [str(name) for name in getattr(model, "feature_names_in_", ())] or None
     frame = names and needed("pandas", "models of named columns").DataFrame
     inputs = [Input("X", model.n_features_in_)]
     if X is not None and is_frame(X):
         inputs, frame = list(_columns_of(model, X)), type(X)
         names = [column.name for column in inputs]
+    graph = OnnxGraph(len(model.classes_), inputs)
     scores, outputs_of_folds = [], []
     for fold, calibrator in zip(state.folds, state.overall.calibrators, strict=True):
-        scores.append(_add_fold_scores(graph, fold, model.votes, inputs))
+        scores.append(_add_fold_scores(graph, fold, model.votes))
         with refused_as(REFUSAL):
             formulas = output_formulas(calibrator)
             if state.overall.point is not None:
@@ -124,47 +125,45 @@ def to_onnx(
     expected = proof.expected_answers(model, rows, confidence)
     if len(rows.numbers()):
         refused = proof.refused_cells(model, rows, int(proof.answered(expected)[0]))
-        accepted = Written(_accepted_rows(graph, inputs, *refused))
+        accepted = Written(_accepted_rows(graph, *refused))
         outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
     with_scores = {f"{proof.SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
-    answers = proof.run_graph(graph.model(outputs | with_scores, inputs), rows.for_graph())
+    answers = proof.run_graph(graph.model(outputs | with_scores), rows.for_graph())
     p_is_smooth = not has_steps(formulas["p"])
     proof.prove_classifier(model, rows, expected, answers, p_is_smooth=p_is_smooth)
-    return graph.model(outputs, inputs)
+    return graph.model(outputs)
 
 
 def _calibrator_graph(calibrator: Calibrator, confidence: bool) -> Any:
     """Return a fitted calibrator as an ONNX graph."""
     k = len(calibrator.classes_)
-    graph = OnnxGraph(k)
     if calibrator.column_codes_ is not None:
         raise InputError(
             "calibrator must be fitted to columns in the sorted order of its classes for ONNX, "
             f"whose input has no names, got the order "
             f"{shown(calibrator.classes_[calibrator.column_codes_].tolist())}"
         )
-    name, width = ("score", None) if k == 2 else ("scores", k)
+    column = Input("score") if k == 2 else Input("scores", k)
+    graph = OnnxGraph(k, [column])
     with refused_as(REFUSAL):
         formulas = output_formulas(calibrator, confidence)
-    outputs = graph.write(_unless_refused(calibrator, formulas), name)
-    exported = graph.model(outputs, [Input(name, width)])
+    outputs = graph.write(_unless_refused(calibrator, formulas), column.name)
+    exported = graph.model(outputs)
     scores = proof.draw_scores(calibrator, proof.N_ROWS)
-    answers = proof.run_graph(exported, {name: scores})
+    answers = proof.run_graph(exported, {column.name: scores})
     proof.prove_calibrator(calibrator, "ONNX", scores.__getitem__, answers, confidence)
     return exported
 
 
-def _accepted_rows(
-    graph: OnnxGraph, inputs: Sequence[Input], no_missing: Any, largest: FloatArray
-) -> str:
+def _accepted_rows(graph: OnnxGraph, no_missing: Any, largest: FloatArray) -> str:
     """Add 1 for rows that the model takes, else 0: (n,) for two classes, else (n, 1).
 
     ``no_missing`` (d,) are the columns that must not be missing; the size of the numbers of each
     must not exceed ``largest`` (d,).
     """
-    widths = [column.width or 1 for column in inputs]
-    is_number = np.repeat([not column.is_text for column in inputs], widths)
-    columns = [column.name for column in inputs if not column.is_text]
+    widths = [column.width or 1 for column in graph.inputs]
+    is_number = np.repeat([not column.is_text for column in graph.inputs], widths)
+    columns = [column.name for column in graph.inputs if not column.is_text]
     x = Written(graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0])
     limits, missing = largest[is_number], np.where(no_missing[is_number], 0.0, 1.0)
     # NaN is at most nothing: of it the last value is taken.
@@ -177,16 +176,16 @@ def _accepted_rows(
 # --- scores --------------------------------------------------------------------------------------
 
 
-def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Input]) -> str:
+def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Votes) -> str:
     """Add the model of a fold; return the name of its scores (n,) or (n, k).
 
     They are the calibration scores that they are but for rounding.
     """
     estimator = without_frozen(fold.model)
     if isinstance(estimator, BlendedModel):
-        scores = _blend_scores(graph, estimator, votes, inputs)
+        scores = _blend_scores(graph, estimator, votes)
     else:
-        scores = _model_scores(graph, estimator, votes, inputs)
+        scores = _model_scores(graph, estimator, votes)
     # Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
     starts = [(column[1:] + column[:-1]) / 2 for column in columns]
@@ -197,9 +196,7 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
     return graph.value(distance.unless_above(tolerance * size, nearest, term))
 
 
-def _blend_scores(
-    graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Sequence[Input]
-) -> str:
+def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
     """Add a blend to the graph; return the name of its scores (n,) or (n, k)."""
     k, tiny = len(blend.classes_), float(np.finfo(np.float64).tiny)
     # Of two classes the logit of the second one, else those of all.
@@ -209,7 +206,7 @@ def _blend_scores(
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
         models = [fold.model for fold in member.folds] if not member.linear else [member.linear]
-        scores = [_model_scores(graph, model, votes, inputs) for model in models]
+        scores = [_model_scores(graph, model, votes) for model in models]
         p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())
@@ -218,12 +215,12 @@ def _blend_scores(
     return _rounded(graph, graph.value(p))
 
 
-def _model_scores(graph: OnnxGraph, model: Any, votes: Any, inputs: Sequence[Input]) -> str:
+def _model_scores(graph: OnnxGraph, model: Any, votes: Votes) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
     estimator = without_frozen(model)
     if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = model_scores(graph, estimator, inputs, votes=votes)
+    scores = model_scores(graph, estimator, graph.inputs, votes=votes)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)

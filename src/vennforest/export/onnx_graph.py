@@ -43,8 +43,8 @@ class OnnxGraph:
     are (n,) of the second of two classes, else (n, k) or, where all classes share them, (n, 1).
     """
 
-    def __init__(self, k: int) -> None:
-        self.k = k
+    def __init__(self, k: int, inputs: Sequence[Input]) -> None:
+        self.k, self.inputs = k, inputs
         self.onnx = needed("onnx", "ONNX graphs")
         self.kinds = self.onnx.TensorProto
         self.nodes: list[Any] = []
@@ -182,7 +182,7 @@ class OnnxGraph:
             for name in first
         }
 
-    def model(self, outputs: dict[str, Term], inputs: Sequence[Input]) -> Any:
+    def model(self, outputs: dict[str, Term]) -> Any:
         """Return a checked ONNX model of all nodes, with outputs (n,) of two classes or (n, k)."""
         helper = self.onnx.helper
 
@@ -198,7 +198,7 @@ class OnnxGraph:
         graph = helper.make_graph(
             [*self.nodes, *ends],
             "vennforest",
-            [declared(*column) for column in inputs],
+            [declared(*column) for column in self.inputs],
             [declared(name, None if self.k == 2 else self.k) for name in outputs],
             [*self.constants.values(), *self.initializers],
         )

@@ -99,14 +99,14 @@ def _skops() -> Any:
 
     They take seconds and hundreds of megabytes.
     """
-    hidden = [name for name in ("torch", "dask", "cupy", "jax") if name not in sys.modules]
     is_new = "skops.io" not in sys.modules
-    for name in hidden if is_new else ():
-        sys.modules[name] = None  # type: ignore[assignment]
+    names = ("torch", "dask", "cupy", "jax") if is_new else ()
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         return needed("skops.io", "model files")
     finally:
-        for name in hidden if is_new else ():
+        for name in hidden:
             del sys.modules[name]
 
 
