@@ -33,8 +33,8 @@ from vennforest.tables.labelled_scores import LeftOut, is_valid
 Content = tuple[NDArray[Any], int, LeftOut]
 """The distinct labels of a partition, a checksum of its labelled rows, and the others counted."""
 
-Examples = tuple[NDArray[np.float32], NDArray[Any], int, LeftOut]
-Read = Callable[[Batches, int], Examples]
+PartitionRows = tuple[NDArray[np.float32], NDArray[Any], int, LeftOut]
+Read = Callable[[Batches, int], PartitionRows]
 """A function of the batches and the number of a partition that reads its labelled rows."""
 
 
@@ -145,7 +145,7 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
 
 def _read_examples(
     columns: Sequence[str], checksums: dict[int, int] | None, batches: Batches, number: int
-) -> Examples:
+) -> PartitionRows:
     """Return the features (n, d) and labels (n,) of a partition, a checksum, and the rows left out.
 
     Rows without a label are left out. Raises an `InputError` if the checksum differs from that of

@@ -26,7 +26,7 @@ from vennforest.export.formulas import (
     output_formulas,
     shifted_formula,
 )
-from vennforest.export.onnx_graph import OUTPUTS, Input, OnnxGraph
+from vennforest.export.onnx_graph import OUTPUTS, GraphInput, OnnxGraph
 from vennforest.export.onnx_models import model_scores
 from vennforest.forest import FORESTS, Votes
 from vennforest.scores import SPLITTER
@@ -98,7 +98,7 @@ def to_onnx(
     state = model._state
     names = [str(name) for name in getattr(model, "feature_names_in_", ())] or None
     frame = names and needed("pandas", "models of named columns").DataFrame
-    inputs = [Input("X", model.n_features_in_)]
+    inputs = [GraphInput("X", model.n_features_in_)]
     if X is not None and is_frame(X):
         inputs, frame = list(_columns_of(model, X)), type(X)
         names = [column.name for column in inputs]
@@ -143,7 +143,7 @@ def _calibrator_graph(calibrator: Calibrator, confidence: bool) -> Any:
             f"whose input has no names, got the order "
             f"{shown(calibrator.classes_[calibrator.column_codes_].tolist())}"
         )
-    column = Input("score") if k == 2 else Input("scores", k)
+    column = GraphInput("score") if k == 2 else GraphInput("scores", k)
     graph = OnnxGraph(k, [column])
     with refused_as(REFUSAL):
         formulas = output_formulas(calibrator, confidence)
@@ -285,7 +285,7 @@ def _mean(terms: Sequence[Term]) -> Term:
 # --- the model -----------------------------------------------------------------------------------
 
 
-def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[Input]:
+def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[GraphInput]:
     """Yield an input for each column of a model, in its order, of the kind that it has in X."""
     table = dict(zip(map(str, X.columns), X.dtypes, strict=True))
     names = getattr(model, "feature_names_in_", table)
@@ -298,7 +298,7 @@ def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[Input]:
             raise InputError(f"X must have no column called like an output or step, got {name!r}")
         # Types of polars have no kind.
         kind = getattr(table[name], "kind", None) or X[name].to_numpy().dtype.kind
-        yield Input(name, 1, kind not in "biuf")
+        yield GraphInput(name, 1, kind not in "biuf")
 
 
 def _check_exportable(model: CalibratedClassifier) -> None:

@@ -28,7 +28,7 @@ OUTPUTS = ("p0", "p1", "p", "low95", "high95")
 """Names of the outputs."""
 
 
-class Input(NamedTuple):
+class GraphInput(NamedTuple):
     """An input (n,), or (n, width) if there is a width, of numbers or text."""
 
     name: str
@@ -43,7 +43,7 @@ class OnnxGraph:
     are (n,) of the second of two classes, else (n, k) or, where all classes share them, (n, 1).
     """
 
-    def __init__(self, k: int, inputs: Sequence[Input]) -> None:
+    def __init__(self, k: int, inputs: Sequence[GraphInput]) -> None:
         self.k, self.inputs = k, inputs
         self.onnx = needed("onnx", "ONNX graphs")
         self.kinds = self.onnx.TensorProto

@@ -23,7 +23,7 @@ from sklearn.utils import all_estimators
 from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import Written, if_at_most
-from vennforest.export.onnx_graph import OPSET, PART, Input, OnnxGraph
+from vennforest.export.onnx_graph import OPSET, PART, GraphInput, OnnxGraph
 from vennforest.export.onnx_trees import forest_scores, logistic, tree_writer, with_first
 from vennforest.forest import FORESTS
 from vennforest.linear import MAX_DISTANCE, LinearClassifier
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 def model_scores(
     graph: OnnxGraph,
     estimator: Any,
-    inputs: Sequence[Input],
+    inputs: Sequence[GraphInput],
     names: dict[str, str] | None = None,
     votes: str = "soft",
 ) -> str:
@@ -60,9 +60,9 @@ def model_scores(
     return scores
 
 
-def _rows_of(model: Any, rows: str) -> tuple[list[Input], dict[str, str]]:
+def _rows_of(model: Any, rows: str) -> tuple[list[GraphInput], dict[str, str]]:
     """Return the only input of a model, and that it is the value ``rows`` of the graph."""
-    return [Input("rows", int(model.n_features_in_))], {"rows": rows}
+    return [GraphInput("rows", int(model.n_features_in_))], {"rows": rows}
 
 
 def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArray) -> str:
@@ -232,7 +232,7 @@ TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
 
 
 def _converted(
-    graph: OnnxGraph, estimator: Any, inputs: Sequence[Input], names: dict[str, str]
+    graph: OnnxGraph, estimator: Any, inputs: Sequence[GraphInput], names: dict[str, str]
 ) -> str:
     """Add what skl2onnx makes of an estimator; return the name of its scores or rows.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
+from scipy.optimize.elementwise import find_root
 from scipy.special import chdtri, ndtr, stdtrit
 
 from vennforest._messages import needed
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 POOLED_ON: dict[str, Scale] = {"observed_expected": "log", "slope": "identity", "auc": "log-odds"}
 """Scale on which each measure is pooled over sites."""
 
-N_HALVINGS, N_VARIANCES = 80, 500
-"""Steps of bisection, and quantiles of the variance between sites."""
+N_VARIANCES = 500
+"""Number of quantiles of the variance between sites."""
 
 POOLED, NEW_SITE = "pooled", "another site"
 """Rows after those of the sites: the mean over sites, and the range for another one."""
@@ -152,12 +153,11 @@ def pool(
 
     def variance_of(q: FloatArray) -> FloatArray:
         """Return the variances between sites at which the generalised Q has given values, (m,)."""
-        below, above = np.zeros(len(q)), np.ptp(values) ** 2 * k / q
-        for _ in range(N_HALVINGS):  # Q falls as the variance rises
-            middle = (below + above) / 2
-            is_large = weighted(middle)[2] > q
-            below, above = np.where(is_large, middle, below), np.where(is_large, above, middle)
-        return np.where(weighted(np.zeros(1))[2] <= q, 0.0, above)
+        # Q falls as the variance rises, from its value without any.
+        ends = np.zeros(len(q)), np.ptp(values) ** 2 * k / q
+        solve: Any = find_root  # the stubs of which know no further arguments
+        root = solve(lambda between, q: weighted(between)[2] - q, ends, args=(q,))
+        return np.where(weighted(np.zeros(1))[2] <= q, 0.0, root.x)
 
     # Paule & Mandel: the variance between at which the generalised Q has its expectation.
     between = variance_of(np.array([k - 1.0]))
