@@ -136,10 +136,8 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
     crews = {}
     for i, index in enumerate(order):
         size = n_trees // n_crews + (i < n_trees % n_crews)
-        options = {"n_estimators": size, "random_state": int(seeds[i])}
-        crews[numbers[index]] = clone(estimator).set_params(
-            **options, oob_score=False, warm_start=False
-        )
+        crew = clone(estimator).set_params(oob_score=False, warm_start=False)
+        crews[numbers[index]] = crew.set_params(n_estimators=size, random_state=int(seeds[i]))
     return crews
 
 

@@ -123,10 +123,8 @@ def predict(
     )
     meta = _with_index(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(predictor)
-    parts = [
-        dask.delayed(_predict_in_dask)(shipped, part, number)
-        for number, part in enumerate(frame.to_delayed())
-    ]
+    run = dask.delayed(_predict_in_dask)
+    parts = [run(shipped, part, number) for number, part in enumerate(frame.to_delayed())]
     return dd.from_delayed(parts, meta=meta, divisions=frame.divisions, verify_meta=False)
 
 

@@ -49,9 +49,8 @@ def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **o
     carried = list(frame.columns) if carried is None else list(carried)
     predictor = BatchPredictor(model, schema, carried=carried, **options)
     rows = _select(frame, [*predictor.columns, *carried])
-    return rows.mapInArrow(
-        partial(_predict_in_spark, _packed_bytes(predictor)), from_arrow_schema(predictor.schema)
-    )
+    run = partial(_predict_in_spark, _packed_bytes(predictor))
+    return rows.mapInArrow(run, from_arrow_schema(predictor.schema))
 
 
 def fit(
@@ -76,11 +75,8 @@ def _spark_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, 
     Raises the `InputError` of the first partition, by number, in which the task failed.
     """
     find_names(_arrow_schema(frame).names, columns, " in the data frame")
-    rows = (
-        _select(frame, columns)
-        .mapInArrow(partial(_run_in_spark, _packed_bytes(task)), RESULT)
-        .collect()
-    )
+    run = partial(_run_in_spark, _packed_bytes(task))
+    rows = _select(frame, columns).mapInArrow(run, RESULT).collect()
     results = {row["number"]: pickle.loads(row["result"]) for row in rows}
     for number in sorted(results):
         if isinstance(results[number], InputError):

@@ -119,9 +119,8 @@ class OnnxGraph:
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add a node; return the name of its only output."""
         name = f"vennforest_v{len(self.nodes)}"
-        self.nodes.append(
-            self.onnx.helper.make_node(kind, list(inputs), [name], f"{name}_node", **attributes)
-        )
+        node = self.onnx.helper.make_node(kind, inputs, [name], f"{name}_node", **attributes)
+        self.nodes.append(node)
         return name
 
     def score(self) -> str:

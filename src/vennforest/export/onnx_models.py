@@ -159,12 +159,8 @@ def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | Non
         weights[of_class == j, column] = model.dual_coef_[i, of_class == j]
         signs[column, [i, j]] = 1.0, -1.0
     decision = affine(graph, kernel, weights, model.intercept_)
-    votes = affine(
-        graph,
-        graph.value(if_at_most(0.0, Written(decision), 1.0, 0.0)),
-        signs,
-        (signs < 0).sum(axis=0),
-    )
+    is_first = graph.value(if_at_most(0.0, Written(decision), 1.0, 0.0))
+    votes = affine(graph, is_first, signs, (signs < 0).sum(axis=0))
     sums = Written(affine(graph, decision, signs, np.zeros(k)))
     return graph.value(Written(votes) + sums / (3.0 * (sums.max(-1.0 * sums) + 1.0)))
 

@@ -75,11 +75,9 @@ def python_answers(model: Any, take: Callable[[Any], Any], n: int, confidence: b
 
     def answer(index: IntArray) -> Answers:
         rows, has_bounds = take(index), hasattr(model, "predict_multiprobability")
-        return _named(
-            model.predict_proba(rows),
-            model.predict_multiprobability(rows) if has_bounds else None,
-            model.predict_confidence(rows) if confidence else None,
-        )
+        p = model.predict_proba(rows)
+        bounds = model.predict_multiprobability(rows) if has_bounds else None
+        return _named(p, bounds, model.predict_confidence(rows) if confidence else None)
 
     with _quietly():
         return answers_of(answer, n)
@@ -106,9 +104,8 @@ def run_graph(graph: Any, feed: dict[str, NDArray[Any]]) -> Answers:
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     try:
-        session = runtime.InferenceSession(
-            graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        providers = ["CPUExecutionProvider"]
+        session = runtime.InferenceSession(graph.SerializeToString(), options, providers)
         names = [output.name for output in session.get_outputs()]
 
         def answer(index: IntArray) -> Answers:
@@ -374,19 +371,17 @@ def prove_classifier(
             for name, values in _named(prediction.p, prediction.bounds, intervals).items():
                 if name != "p" or not p_is_smooth:
                     at_scores[name][index[is_near]] = values
-    names = [
-        type(without_frozen(part)).__name__ for part in named_estimators(model.estimator).values()
-    ]
+    estimators = named_estimators(model.estimator).values()
+    names = [type(without_frozen(estimator)).__name__ for estimator in estimators]
     name = f"{type(model).__name__} of {', '.join(names)}"
     prove(name, "ONNX", answers, expected, at_scores)
 
 
 def _is_neighbour(a: FloatArray, b: FloatArray, examples: FloatArray) -> NDArray[np.bool_]:
     """Return the rows (n,) between whose scores by two systems lies at most one example."""
-    near = np.abs(a - b) <= SCORE_TOLERANCE * (1 + np.abs(b))
-    for j, column in enumerate(examples.reshape(len(examples), -1).T):
-        values = np.unique(column)
-        first, second = (scores.reshape(len(scores), -1)[:, j] for scores in (a, b))
-        steps = np.abs(values.searchsorted(first, "right") - values.searchsorted(second, "right"))
-        near.reshape(len(near), -1)[:, j] &= steps <= 1
-    return np.asarray(near.reshape(len(near), -1).all(axis=1))
+    a, b, examples = (scores.reshape(len(scores), -1) for scores in (a, b, examples))
+    is_near = np.abs(a - b) <= SCORE_TOLERANCE * (1 + np.abs(b))
+    for j, values in enumerate(map(np.unique, examples.T)):
+        steps = values.searchsorted(a[:, j], "right") - values.searchsorted(b[:, j], "right")
+        is_near[:, j] &= np.abs(steps) <= 1
+    return np.asarray(is_near.all(axis=1))

@@ -97,23 +97,21 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     prudent = beta.ppf(level, events_pooled + 1, np.maximum(n_pooled - events_pooled, 1e-300))
     with np.errstate(invalid="ignore"):  # without events, or non-events, it is NaN
         ks = (n - events).cumsum() / (n - events).sum() - events.cumsum() / events.sum()
-    frame: pd.DataFrame = pandas.DataFrame(
-        {
-            "n": n,
-            "events": events.astype(int),
-            "expected": expected,
-            "observed": events / n,
-            "observed_low": np.where(events > 0, beta.ppf(tail, events, n - events + 1), 0.0),
-            "observed_high": np.where(events < n, beta.ppf(1 - tail, events + 1, n - events), 1.0),
-            "prudent": np.where(events_pooled < n_pooled, prudent, 1.0),
-            "binomial": upper,
-            "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
-            "too_low": holm(upper),
-            "too_high": holm(np.asarray(binom.cdf(events, n, expected))),
-            "ks": ks,
-        },
-        index=pandas.Index(names, name="grade"),
-    )
+    columns = {
+        "n": n,
+        "events": events.astype(int),
+        "expected": expected,
+        "observed": events / n,
+        "observed_low": np.where(events > 0, beta.ppf(tail, events, n - events + 1), 0.0),
+        "observed_high": np.where(events < n, beta.ppf(1 - tail, events + 1, n - events), 1.0),
+        "prudent": np.where(events_pooled < n_pooled, prudent, 1.0),
+        "binomial": upper,
+        "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
+        "too_low": holm(upper),
+        "too_high": holm(np.asarray(binom.cdf(events, n, expected))),
+        "ks": ks,
+    }
+    frame: pd.DataFrame = pandas.DataFrame(columns, pandas.Index(names, name="grade"))
     return frame
 
 

@@ -168,14 +168,13 @@ def pool(
     totals, means, _ = weighted(between)
     spreads = np.sqrt(1 / totals + between)
     farthest = 10 * float(spreads.max()) + float(np.ptp(values))
-    low, high = (
-        brentq(
-            lambda x, share=share: float(ndtr((x - means) / spreads).mean()) - share,
-            mean - farthest,
-            mean + farthest,
-        )
-        for share in (1 - tail, tail)
-    )
+
+    def excess(x: float, share: float) -> float:
+        """Return how much larger than ``share`` the share of new estimates below x is."""
+        return float(ndtr((x - means) / spreads).mean()) - share
+
+    search = mean - farthest, mean + farthest
+    low, high = (brentq(excess, *search, (share,)) for share in (1 - tail, tail))
     # Of alike sites the interval of the mean, by Student's quantile, may be the wider one.
     ends = mean - half, mean + half
     return mean, ends, (min(float(low), ends[0]), max(float(high), ends[1]))
