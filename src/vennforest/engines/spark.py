@@ -54,11 +54,7 @@ def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **o
 
 
 def fit(
-    model: CalibratedClassifier,
-    frame: Any,
-    *,
-    target: str,
-    features: Sequence[str] | None = None,
+    model: CalibratedClassifier, frame: Any, *, target: str, features: Sequence[str] | None = None
 ) -> CalibratedClassifier:
     """Fit a forest over the partitions of a data frame, calibrated out of bag.
 

@@ -28,6 +28,10 @@ OUTPUTS = ("p0", "p1", "p", "low95", "high95")
 """Names of the outputs."""
 
 
+PartWriter = Callable[[int, list[str]], list[str]]
+"""Adds part i of a converted model; returns the names of its outputs from those of its inputs."""
+
+
 class GraphInput(NamedTuple):
     """An input (n,), or (n, width) if there is a width, of numbers or text."""
 
@@ -67,16 +71,10 @@ class OnnxGraph:
         """Add a term of values of the graph; return its name."""
         return write_terms([term], self)[0]
 
-    def add(
-        self,
-        converted: Any,
-        names: dict[str, str],
-        write_part: Callable[[int, list[str]], list[str]],
-    ) -> list[str]:
+    def add(self, converted: Any, names: dict[str, str], write_part: PartWriter) -> list[str]:
         """Add another model; return the names of its outputs.
 
-        ``names`` are the values in this graph of its inputs. ``write_part`` adds part i of it and
-        returns the names of its outputs from its inputs.
+        ``names`` are the values in this graph of its inputs.
         """
         prefix = f"vennforest_m{len(self.nodes)}_"
         converted = self.onnx.compose.add_prefix(converted, prefix)

@@ -81,10 +81,9 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
     if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
         return _vector_machine_scores(graph, model, rows)
     if isinstance(model, VotingClassifier) and model.voting == "soft":
-        weights = (
-            np.ones(len(model.estimators_)) if model.weights is None else model._weights_not_none
-        )
-        shares = (np.array(weights) / np.sum(weights)).tolist()
+        weights = model._weights_not_none
+        weights = np.ones(len(model.estimators_)) if weights is None else np.array(weights)
+        shares = (weights / weights.sum()).tolist()
         parts = [model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
         return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
     if isinstance(model, FORESTS):

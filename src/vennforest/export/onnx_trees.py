@@ -79,9 +79,8 @@ def _histogram_scores(graph: OnnxGraph, model: HistGradientBoostingClassifier, r
         _refuse_categories(model, np.flatnonzero(model.is_categorical_))
 
     def tree_of(nodes: Any) -> NodeValues:
-        left, right = (
-            np.where(nodes["is_leaf"], -1, nodes[name].astype(int)) for name in ("left", "right")
-        )
+        children = np.array([nodes["left"], nodes["right"]], int)
+        left, right = np.where(nodes["is_leaf"], -1, children)
         names = "feature_idx", "num_threshold", "missing_go_to_left"
         return Tree(left, right, *(nodes[name] for name in names)), nodes["value"]
 

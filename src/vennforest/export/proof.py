@@ -61,9 +61,8 @@ def answers_of(answer: Callable[[IntArray], Answers], n: int) -> Answers:
             if len(index) == 1 and not blocks and not parts:
                 raise
             blocks += np.array_split(index, 2) if len(index) > 1 else []
-    answers = {
-        name: np.full((n, *values.shape[1:]), np.nan) for name, values in parts[0][1].items()
-    }
+    _, first = parts[0]
+    answers = {name: np.full((n, *values.shape[1:]), np.nan) for name, values in first.items()}
     for index, part in parts:
         for name, values in part.items():
             answers[name][index] = values
@@ -130,11 +129,9 @@ def prove(
         if not is_wrong.any():
             continue
         difference = np.abs(answers[output] - values)[is_wrong]
-        size = (
-            f"by up to {np.nanmax(difference):.2g}"
-            if np.isfinite(difference).any()
-            else "an answer where the model refuses a row, or none where it answers"
-        )
+        size = "an answer where the model refuses a row, or none where it answers"
+        if np.isfinite(difference).any():
+            size = f"by up to {np.nanmax(difference):.2g}"
         raise InputError(
             f"{name} must answer as {format_name} what it does in Python, got another {output!r} "
             f"for {is_wrong.sum()} of {len(is_wrong)} drawn rows, {size}: it is not exported; use "

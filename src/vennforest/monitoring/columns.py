@@ -61,9 +61,8 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
         for name, values in columns.items()
     ]
     p_values = holm(np.array([change.p_value for change in changes]))
-    corrected = [
-        replace(change, p_value=float(p)) for change, p in zip(changes, p_values, strict=True)
-    ]
+    pairs = zip(changes, p_values.tolist(), strict=True)
+    corrected = [replace(change, p_value=p) for change, p in pairs]
     return sorted(corrected, key=lambda change: (change.p_value, -change.distance))
 
 

@@ -124,11 +124,7 @@ def set_bets(
 
 
 def advance_evidence(
-    state: NDArray[Any],
-    watched: Channels,
-    scores: FloatArray,
-    codes: IntArray,
-    n_before: int,
+    state: NDArray[Any], watched: Channels, scores: FloatArray, codes: IntArray, n_before: int
 ) -> FloatArray:
     """Update the state (R, m) in place, and return the evidence after each of n examples, (n,).
 

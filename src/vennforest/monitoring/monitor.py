@@ -343,9 +343,8 @@ class Monitor(BaseEstimator):
         """
         watched = evidence.channels(len(self.classes_), self._watch)
         hits = codes[:, None] == watched.targets
-        self._history.append(
-            scores[:, watched.columns], hits, watched.of_labels, times, self.n_seen_
-        )
+        columns = scores[:, watched.columns]
+        self._history.append(columns, hits, watched.of_labels, times, self.n_seen_)
         path = evidence.advance_evidence(self._state, watched, scores, codes, self.n_seen_)
         if len(path):
             self.evidence_ = float(path[-1])
