@@ -304,17 +304,15 @@ def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[GraphInput]:
 def _check_exportable(model: CalibratedClassifier) -> None:
     """Raise an `InputError` if ONNX cannot express a model."""
     folds, k = model._state.folds, len(model.classes_)
-    is_oob = model.calibrate_on_ in ("oob", "partitions")
+    is_drawn = model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable"
+    is_partial = any(len(part.classes_) != k for fold in folds for part in _models_of(fold))
+    is_shifted = k > 2 and model._state.shift is not None
     rules = {
         f"calibrate all rows in the same way, got by={shown(model.by)}: fit one without by, or one "
         "to the rows of each group": model.by is not None,
-        'score new rows by all trees: use subforest="all"': is_oob
-        and model.subforest == "exchangeable",
-        "have all classes in each fold's training rows: use more rows or fewer folds": any(
-            len(part.classes_) != k for fold in folds for part in _models_of(fold)
-        ),
-        f"have two classes after with_prior or with_mean, got {k}: export it before": k > 2
-        and model._state.shift is not None,
+        'score new rows by all trees: use subforest="all"': is_drawn,
+        "have all classes in each fold's training rows: use more rows or fewer folds": is_partial,
+        f"have two classes after with_prior or with_mean, got {k}: export it before": is_shifted,
     }
     for rule, is_broken in rules.items():
         if is_broken:
