@@ -33,9 +33,8 @@ def test_change_is_dated_where_the_slow_search_finds_it(of_labels):
         first = 0
         while first < n:
             rows = slice(first, first + int(rng.integers(1, 9)))
-            history.append(
-                bins[rows, None].astype(float), hits[rows, None], np.array([of_labels]), None, first
-            )
+            scores, times = bins[rows, None].astype(float), np.full(len(bins[rows]), np.nan)
+            history.append(scores, hits[rows, None], np.array([of_labels]), times, first)
             first = min(rows.stop, n)
         ratios = np.zeros((n, len(logs)))
         for start in range(n):

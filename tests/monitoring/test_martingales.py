@@ -23,8 +23,6 @@ from vennforest.monitoring.bets import (
     expected_shares,
 )
 from vennforest.monitoring.evidence import (
-    HALF_BET_AFTER,
-    JUMP_RATES,
     advance_evidence,
     channels,
     combine,
@@ -32,6 +30,7 @@ from vennforest.monitoring.evidence import (
     set_bets,
     start,
 )
+from vennforest.monitoring.stream_kernels import HALF_BET_AFTER, JUMP_RATES
 
 
 def draw_bets(rng, of_labels, n_bins):

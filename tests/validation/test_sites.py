@@ -9,10 +9,11 @@ from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier
 from vennforest.metrics import Estimates, auc_interval, calibration_line
+from vennforest.metrics.variance import SCALES
 from vennforest.report import check, evaluate, sections
 from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.validation import internal_external
-from vennforest.validation.sites import SCALES, pool
+from vennforest.validation.sites import POOLED_ON, pool
 
 SITES = np.array(["City", "North", "South"])
 
@@ -92,7 +93,8 @@ def test_the_lines_over_sites_are_the_mean_of_their_rows_and_the_range_of_anothe
         "slope": [e.line().slope for e in of_sites],
         "auc": [e.auc() for e in of_sites],
     }
-    for measure, (scale, back) in SCALES.items():
+    for measure, name in POOLED_ON.items():
+        scale, back, _ = SCALES[name]
         values, errors = np.transpose([(e.value, e.standard_error) for e in estimates[measure]])
         mean, pooled, another = pool(scale(values), errors, 0.95)
         ends = frame[[measure, f"{measure}_low", f"{measure}_high"]]

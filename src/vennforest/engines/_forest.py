@@ -7,7 +7,7 @@ each partition; score its rows by the trees of the others. Only trees and counts
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,6 +32,10 @@ from vennforest.tables.labelled_scores import LeftOut, is_valid
 
 Content = tuple[NDArray[Any], int, LeftOut]
 """The distinct labels of a partition, a checksum of its labelled rows, and the others counted."""
+
+PartitionRows = tuple[NDArray[np.float32], NDArray[Any], int, LeftOut]
+Read = Callable[[Batches, int], PartitionRows]
+"""A function of the batches and the number of a partition that reads its labelled rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,7 +65,8 @@ def fit_partitions(
         )
     estimator = with_seed(estimators[0], random_state)
     columns = [*features, target]
-    contents: dict[int, Content] = run(columns, partial(_look, columns))
+    look = partial(_look, partial(_read_examples, columns, None))
+    contents: dict[int, Content] = run(columns, look)
     numbers = sorted(number for number, (labels, *_) in contents.items() if len(labels))
     for note in sum((left_out for *_, left_out in contents.values()), LeftOut()).notes(target):
         warn(note.rstrip("."))
@@ -76,15 +81,21 @@ def fit_partitions(
             f"{target!r} must contain two classes or more, got {shown(classes.tolist())}"
         )
     checksums = {number: checksum for number, (_, checksum, _) in contents.items()}
+    read = partial(_read_examples, columns, checksums)
     crews = plan_crews(estimator, numbers)
-    grown = run(columns, partial(_grow, columns, checksums, classes, crews))
+    grown = run(columns, partial(_grow, read, classes, crews))
     forests = {number: grown[number] for number in crews}
-    task = partial(_score, columns, checksums, classes, forests, model.votes)
-    counts = sum_of(list(run(columns, task).values())).coarsen(MAX_SCORES)
+    parts = run(columns, partial(_score, read, classes, forests, model.votes))
+    counts = sum_of([*parts.values()]).coarsen(MAX_SCORES)
+    score, codes = np.nonzero(counts.weights)
+    weight: FloatArray | None = counts.weights[score, codes]
+    if counts.total <= MAX_SCORES:  # examples are repeated as often as they were counted
+        n_times = counts.weights[score, codes].astype(np.intp)
+        score, codes, weight = np.repeat(score, n_times), np.repeat(codes, n_times), None
     forest = join_forests(forests.values())
     forest.feature_names_in_ = np.array(features, dtype=object)
-    scores, codes, weight = _counted_examples(counts)
     members = Members(forest, model.votes, model.n_jobs)
+    scores = counts.scores[score]
     fold = PartitionFold(
         model=forest, scores=scores, codes=codes, weight=weight, classes=classes, members=members
     )
@@ -125,20 +136,18 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
     crews = {}
     for i, index in enumerate(order):
         size = n_trees // n_crews + (i < n_trees % n_crews)
-        options = {"n_estimators": size, "random_state": int(seeds[i])}
-        crews[numbers[index]] = clone(estimator).set_params(
-            **options, oob_score=False, warm_start=False
-        )
+        crew = clone(estimator).set_params(oob_score=False, warm_start=False)
+        crews[numbers[index]] = crew.set_params(n_estimators=size, random_state=int(seeds[i]))
     return crews
 
 
 def _read_examples(
-    columns: Sequence[str], batches: Batches, expected: int | None = None
-) -> tuple[NDArray[np.float32], NDArray[Any], int, LeftOut]:
+    columns: Sequence[str], checksums: dict[int, int] | None, batches: Batches, number: int
+) -> PartitionRows:
     """Return the features (n, d) and labels (n,) of a partition, a checksum, and the rows left out.
 
-    Rows without a label are left out. Raises an `InputError` if the checksum differs from the
-    ``expected`` one.
+    Rows without a label are left out. Raises an `InputError` if the checksum differs from that of
+    the first pass, in ``checksums`` by partition number, which is None in the first.
     """
     *features, target = columns
     left_out = LeftOut()
@@ -155,7 +164,7 @@ def _read_examples(
     if len(y):
         hashes = hash_rows(X) ^ (hash_rows(y[:, None]) * np.uint64(0x9E3779B97F4A7C15))
         checksum = int(hashes.sum(dtype=np.uint64))
-    if expected not in (None, checksum):
+    if checksums is not None and checksums[number] != checksum:
         raise InputError(
             "the rows must be the same each time that they are read, got others: store or persist "
             "the data before fitting"
@@ -163,28 +172,22 @@ def _read_examples(
     return X, y, checksum, left_out
 
 
-def _look(columns: Sequence[str], batches: Batches, number: int) -> Content:
+def _look(read: Read, batches: Batches, number: int) -> Content:
     """Return the distinct labels of a partition and a checksum that ignores the order of rows."""
-    _, y, checksum, left_out = _read_examples(columns, batches)
+    _, y, checksum, left_out = read(batches, number)
     return np.unique(y), checksum, left_out
 
 
 def _grow(
-    columns: Sequence[str],
-    checksums: dict[int, int],
-    classes: NDArray[Any],
-    crews: dict[int, Any],
-    batches: Batches,
-    number: int,
+    read: Read, classes: NDArray[Any], crews: dict[int, Any], batches: Batches, number: int
 ) -> Any:
     """Return the forest fitted to a partition, or None if ``crews`` assigns it no trees.
 
-    ``crews`` are the unfitted forests, and ``checksums`` those of the rows in the first pass, by
-    partition number.
+    ``crews`` are the unfitted forests by partition number.
     """
     if number not in crews:
         return None
-    X, y, *_ = _read_examples(columns, batches, checksums[number])
+    X, y, *_ = read(batches, number)
     return grow_crew(crews[number], X, y.astype(classes.dtype), classes)
 
 
@@ -203,8 +206,7 @@ def grow_crew(forest: Any, X: NDArray[np.float32], y: NDArray[Any], classes: NDA
 
 
 def _score(
-    columns: Sequence[str],
-    checksums: dict[int, int],
+    read: Read,
     classes: NDArray[Any],
     forests: dict[int, Any],
     votes: Votes,
@@ -213,9 +215,9 @@ def _score(
 ) -> ScoreCounts:
     """Return counts of the labels of a partition at its scores by the trees of the others.
 
-    ``forests`` are the grown ones, by partition number; other arguments are as those of `_grow`.
+    ``forests`` are the grown ones, by partition number.
     """
-    X, y, *_ = _read_examples(columns, batches, checksums[number])
+    X, y, *_ = read(batches, number)
     if not len(y):
         return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
     forest = join_forests(forest for home, forest in forests.items() if home != number)
@@ -237,18 +239,3 @@ def join_forests(forests: Iterable[Any]) -> Any:
     for name in ("_n_samples", "_n_samples_bootstrap", "_sample_weight"):
         joined.__dict__.pop(name, None)
     return joined
-
-
-def _counted_examples(
-    counts: ScoreCounts,
-) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
-    """Return the scores, class indices and weights of calibration examples.
-
-    Up to `MAX_SCORES` examples are repeated as often as they were counted, with weights of None.
-    """
-    score, code = np.nonzero(counts.weights)
-    scores, weight = counts.scores[score], counts.weights[score, code]
-    if counts.total > MAX_SCORES:
-        return scores, code, weight
-    n_times = weight.astype(np.intp)
-    return np.repeat(scores, n_times, axis=0), np.repeat(code, n_times), None

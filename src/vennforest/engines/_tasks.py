@@ -53,16 +53,14 @@ def calibrate_partitions(
     if classes is None:
         labels = run([target], partial(_distinct_labels, target))
         classes = classes_of(labels.values(), target).tolist()
-    of_classes = class_columns(
-        score, np.unique(np.asarray(classes)).tolist(), "score", column_names(score)
-    )
+    labels_in_order = np.unique(np.asarray(classes)).tolist()
+    of_classes = class_columns(score, labels_in_order, "score", column_names(score))
     scores = of_classes.by_label
     columns = [*of_classes.names, target, *([] if weight is None else [weight])]
     options = (scores, target, weight, classes, calibrator.on)
     is_dropped = missing_scores == "drop"
-    parts, left_out, sums = zip(
-        *run(columns, partial(_count_scores, options, is_dropped)).values(), strict=True
-    )
+    results = run(columns, partial(_count_scores, options, is_dropped)).values()
+    parts, left_out, sums = zip(*results, strict=True)
     counts = sum_of(parts)
     for note in sum(left_out, LeftOut()).notes(target):
         warn(note.rstrip("."))

@@ -20,7 +20,7 @@ from vennforest.calibrators.direction import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
-from vennforest.tables.files import find_name
+from vennforest.tables.files import find_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,19 +123,13 @@ def predict(
     )
     meta = _with_index(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(predictor)
-    parts = [
-        dask.delayed(_predict_in_dask)(shipped, part, number)
-        for number, part in enumerate(frame.to_delayed())
-    ]
+    run = dask.delayed(_predict_in_dask)
+    parts = [run(shipped, part, number) for number, part in enumerate(frame.to_delayed())]
     return dd.from_delayed(parts, meta=meta, divisions=frame.divisions, verify_meta=False)
 
 
 def fit(
-    model: CalibratedClassifier,
-    frame: Any,
-    *,
-    target: str,
-    features: Sequence[str] | None = None,
+    model: CalibratedClassifier, frame: Any, *, target: str, features: Sequence[str] | None = None
 ) -> CalibratedClassifier:
     """Fit a forest over the partitions of a data frame, calibrated out of bag.
 
@@ -181,8 +175,7 @@ def fit(
 def _dask_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
     """Run a task on some columns of each partition; return the results by partition number."""
     dask = _dask()
-    for name in columns:
-        find_name(_check_frame(frame).columns, name, where=" in the data frame")
+    find_names(_check_frame(frame).columns, columns, " in the data frame")
     shipped = dask.delayed(task)
     parts = frame[list(dict.fromkeys(columns))].to_delayed()
     run = dask.delayed(_run_in_dask)

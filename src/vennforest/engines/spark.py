@@ -17,7 +17,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
-from vennforest.tables.files import find_name
+from vennforest.tables.files import find_names
 
 __all__ = ["calibrate", "fit", "predict"]
 
@@ -49,17 +49,12 @@ def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **o
     carried = list(frame.columns) if carried is None else list(carried)
     predictor = BatchPredictor(model, schema, carried=carried, **options)
     rows = _select(frame, [*predictor.columns, *carried])
-    return rows.mapInArrow(
-        partial(_predict_in_spark, _packed_bytes(predictor)), from_arrow_schema(predictor.schema)
-    )
+    run = partial(_predict_in_spark, _packed_bytes(predictor))
+    return rows.mapInArrow(run, from_arrow_schema(predictor.schema))
 
 
 def fit(
-    model: CalibratedClassifier,
-    frame: Any,
-    *,
-    target: str,
-    features: Sequence[str] | None = None,
+    model: CalibratedClassifier, frame: Any, *, target: str, features: Sequence[str] | None = None
 ) -> CalibratedClassifier:
     """Fit a forest over the partitions of a data frame, calibrated out of bag.
 
@@ -75,14 +70,9 @@ def _spark_results(frame: Any, columns: Sequence[str], task: Task) -> dict[int, 
 
     Raises the `InputError` of the first partition, by number, in which the task failed.
     """
-    names = _arrow_schema(frame).names
-    for name in columns:
-        find_name(names, name, where=" in the data frame")
-    rows = (
-        _select(frame, columns)
-        .mapInArrow(partial(_run_in_spark, _packed_bytes(task)), RESULT)
-        .collect()
-    )
+    find_names(_arrow_schema(frame).names, columns, " in the data frame")
+    run = partial(_run_in_spark, _packed_bytes(task))
+    rows = _select(frame, columns).mapInArrow(run, RESULT).collect()
     results = {row["number"]: pickle.loads(row["result"]) for row in rows}
     for number in sorted(results):
         if isinstance(results[number], InputError):

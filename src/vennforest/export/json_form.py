@@ -69,10 +69,10 @@ def to_json(
         )
     check_is_fitted(calibrator, "classes_")
     kind, labels = _labels_in_json(calibrator.classes_)
-    columns: dict[str, Any] = {}
+    scores: dict[str, Any] = {"kind": calibrator.on_, "increasing": calibrator.reversed_at_ is None}
     if score is not None:
         by_label = class_columns(score, labels, "score").by_label
-        columns = {"columns": [*by_label.values()], "classes": [*by_label]}
+        scores |= {"columns": [*by_label.values()], "classes": [*by_label]}
     numbered = calibrator._without_examples()
     numbered.__dict__.pop("record_", None)
     numbered.classes_ = np.arange(len(labels))  # the document has the labels
@@ -82,11 +82,7 @@ def to_json(
         "vennforest": __version__,
         "classes": labels,
         "labels": kind,
-        "scores": {
-            "kind": calibrator.on_,
-            "increasing": calibrator.reversed_at_ is None,
-            **columns,
-        },
+        "scores": scores,
         "calibrator": _encode(numbered),
         "reading": _reading(calibrator, confidence),
         **({"about": calibrator.record_} if calibrator.record_ else {}),

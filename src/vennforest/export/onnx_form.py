@@ -17,6 +17,7 @@ from vennforest.calibrators.formula import LOWEST, Score, Term, Written, if_at_m
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
+from vennforest.export import proof
 from vennforest.export.formulas import (
     INTERVAL_LEVEL,
     accepted_scores,
@@ -25,24 +26,9 @@ from vennforest.export.formulas import (
     output_formulas,
     shifted_formula,
 )
-from vennforest.export.onnx_graph import OUTPUTS, OnnxGraph
+from vennforest.export.onnx_graph import OUTPUTS, GraphInput, OnnxGraph
 from vennforest.export.onnx_models import model_scores
-from vennforest.export.proof import (
-    N_ROWS,
-    SCORES,
-    Rows,
-    answered,
-    cells_of_graph,
-    distinct_cells,
-    draw_rows,
-    draw_scores,
-    expected_answers,
-    prove_calibrator,
-    prove_classifier,
-    refused_cells,
-    run_graph,
-)
-from vennforest.forest import FORESTS
+from vennforest.forest import FORESTS, Votes
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
 from vennforest.sources.estimators import split_pipeline, without_frozen
@@ -113,17 +99,17 @@ def to_onnx(
     if isinstance(model, Calibrator):
         return _calibrator_graph(model, confidence)
     _check_exportable(model)
-    graph, state = OnnxGraph(len(model.classes_)), model._state
+    state = model._state
     names = [str(name) for name in getattr(model, "feature_names_in_", ())] or None
-    inputs, is_text = [graph.input("X", None, model.n_features_in_)], [False] * model.n_features_in_
     frame = names and needed("pandas", "models of named columns").DataFrame
+    inputs = [GraphInput("X", model.n_features_in_)]
     if X is not None and is_frame(X):
-        names, is_text = map(list, zip(*_columns_of(model, X), strict=True))
-        pairs, frame = zip(names, is_text, strict=True), type(X)
-        inputs = [graph.input(name, None, 1, text=text) for name, text in pairs]
+        inputs, frame = list(_columns_of(model, X)), type(X)
+        names = [column.name for column in inputs]
+    graph = OnnxGraph(len(model.classes_), inputs)
     scores, outputs_of_folds = [], []
     for fold, calibrator in zip(state.folds, state.overall.calibrators, strict=True):
-        scores.append(_add_fold_scores(graph, fold, model.votes, inputs))
+        scores.append(_add_fold_scores(graph, fold, model.votes))
         with refused_as(REFUSAL):
             formulas = output_formulas(calibrator)
             if state.overall.point is not None:
@@ -134,55 +120,54 @@ def to_onnx(
         outputs_of_folds.append(graph.write(_unless_refused(calibrator, formulas), scores[-1]))
     outputs = _combined(model, outputs_of_folds)
     if X is None:
-        tensors = [*graph.constants.values(), *graph.initializers]
-        cells = cells_of_graph(graph.onnx, graph.nodes, tensors, len(is_text))
+        cells = proof.cells_of_graph(graph, model.n_features_in_)
+    elif is_frame(X):
+        cells = [proof.distinct_cells(X[c.name].to_numpy(), c.is_text) for c in inputs]
     else:
-        columns = [X[name].to_numpy() for name in names or ()] if is_frame(X) else np.asarray(X).T
-        cells = [distinct_cells(*pair) for pair in zip(columns, is_text, strict=True)]
-    rows = Rows(draw_rows(cells), names, frame, [column.name for column in inputs])
-    expected = expected_answers(model, rows, confidence)
+        cells = [proof.distinct_cells(column, False) for column in np.asarray(X).T]
+    rows = proof.Rows(proof.draw_rows(cells), names, frame, [column.name for column in inputs])
+    expected = proof.expected_answers(model, rows, confidence)
     if len(rows.numbers()):
-        refused = refused_cells(model, rows, int(answered(expected)[0]))
-        accepted = Written(_accepted_rows(graph, inputs, *refused))
+        refused = proof.refused_cells(model, rows, int(proof.answered(expected)[0]))
+        accepted = Written(_accepted_rows(graph, *refused))
         outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
-    with_scores = {f"{SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
-    answers = run_graph(graph.model(outputs | with_scores, inputs), rows.for_graph())
-    prove_classifier(model, rows, expected, answers, p_is_smooth=not has_steps(formulas["p"]))
-    return graph.model(outputs, inputs)
+    with_scores = {f"{proof.SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
+    answers = proof.run_graph(graph.model(outputs | with_scores), rows.for_graph())
+    p_is_smooth = not has_steps(formulas["p"])
+    proof.prove_classifier(model, rows, expected, answers, p_is_smooth=p_is_smooth)
+    return graph.model(outputs)
 
 
 def _calibrator_graph(calibrator: Calibrator, confidence: bool) -> Any:
     """Return a fitted calibrator as an ONNX graph."""
     k = len(calibrator.classes_)
-    graph = OnnxGraph(k)
     if calibrator.column_codes_ is not None:
         raise InputError(
             "calibrator must be fitted to columns in the sorted order of its classes for ONNX, "
             f"whose input has no names, got the order "
             f"{shown(calibrator.classes_[calibrator.column_codes_].tolist())}"
         )
-    name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
+    column = GraphInput("score") if k == 2 else GraphInput("scores", k)
+    graph = OnnxGraph(k, [column])
     with refused_as(REFUSAL):
         formulas = output_formulas(calibrator, confidence)
-    outputs = graph.write(_unless_refused(calibrator, formulas), name)
-    exported = graph.model(outputs, [graph.input(name, *shape)])
-    scores = draw_scores(calibrator, N_ROWS)
-    answers = run_graph(exported, {name: scores})
-    prove_calibrator(calibrator, "ONNX", scores.__getitem__, answers, confidence)
+    outputs = graph.write(_unless_refused(calibrator, formulas), column.name)
+    exported = graph.model(outputs)
+    scores = proof.draw_scores(calibrator, proof.N_ROWS)
+    answers = proof.run_graph(exported, {column.name: scores})
+    proof.prove_calibrator(calibrator, "ONNX", scores.__getitem__, answers, confidence)
     return exported
 
 
-def _accepted_rows(
-    graph: OnnxGraph, inputs: Sequence[Any], no_missing: Any, largest: FloatArray
-) -> str:
+def _accepted_rows(graph: OnnxGraph, no_missing: Any, largest: FloatArray) -> str:
     """Add 1 for rows that the model takes, else 0: (n,) for two classes, else (n, 1).
 
     ``no_missing`` (d,) are the columns that must not be missing; the size of the numbers of each
     must not exceed ``largest`` (d,).
     """
-    kinds = [column.type.tensor_type.elem_type == graph.kinds.STRING for column in inputs]
-    is_number = np.ones(len(largest), bool) if inputs[0].name == "X" else ~np.array(kinds)
-    columns = [column.name for column, is_text in zip(inputs, kinds, strict=True) if not is_text]
+    widths = [column.width or 1 for column in graph.inputs]
+    is_number = np.repeat([not column.is_text for column in graph.inputs], widths)
+    columns = [column.name for column in graph.inputs if not column.is_text]
     x = Written(graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0])
     limits, missing = largest[is_number], np.where(no_missing[is_number], 0.0, 1.0)
     # NaN is at most nothing: of it the last value is taken.
@@ -195,16 +180,16 @@ def _accepted_rows(
 # --- scores --------------------------------------------------------------------------------------
 
 
-def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[Any]) -> str:
+def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Votes) -> str:
     """Add the model of a fold; return the name of its scores (n,) or (n, k).
 
     They are the calibration scores that they are but for rounding.
     """
     estimator = without_frozen(fold.model)
     if isinstance(estimator, BlendedModel):
-        scores = _blend_scores(graph, estimator, votes, inputs)
+        scores = _blend_scores(graph, estimator, votes)
     else:
-        scores = _model_scores(graph, estimator, votes, inputs)
+        scores = _model_scores(graph, estimator, votes)
     # Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
     starts = [(column[1:] + column[:-1]) / 2 for column in columns]
@@ -217,7 +202,7 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Any, inputs: Sequence[
     return graph.value(distance.unless_above(tolerance * size, nearest, term))
 
 
-def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Sequence[Any]) -> str:
+def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
     """Add a blend to the graph; return the name of its scores (n,) or (n, k)."""
     k, tiny = len(blend.classes_), float(np.finfo(np.float64).tiny)
     # Of two classes the logit of the second one, else those of all.
@@ -227,7 +212,7 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
         models = [fold.model for fold in member.folds] if not member.linear else [member.linear]
-        scores = [_model_scores(graph, model, votes, inputs) for model in models]
+        scores = [_model_scores(graph, model, votes) for model in models]
         p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())
@@ -236,12 +221,12 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Any, inputs: Seq
     return _rounded(graph, graph.value(p))
 
 
-def _model_scores(graph: OnnxGraph, model: Any, votes: Any, inputs: Sequence[Any]) -> str:
+def _model_scores(graph: OnnxGraph, model: Any, votes: Votes) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
     estimator = without_frozen(model)
     if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = model_scores(graph, estimator, inputs, votes=votes)
+    scores = model_scores(graph, estimator, graph.inputs, votes=votes)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)
@@ -306,8 +291,8 @@ def _mean(terms: Sequence[Term]) -> Term:
 # --- the model -----------------------------------------------------------------------------------
 
 
-def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the columns of a model, in its order, and whether those of the rows X are text."""
+def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[GraphInput]:
+    """Yield an input for each column of a model, in its order, of the kind that it has in X."""
     table = dict(zip(map(str, X.columns), X.dtypes, strict=True))
     names = getattr(model, "feature_names_in_", table)
     if missing := [name for name in names if name not in table]:
@@ -319,23 +304,21 @@ def _columns_of(model: CalibratedClassifier, X: Any) -> Iterator[tuple[str, bool
             raise InputError(f"X must have no column called like an output or step, got {name!r}")
         # Types of polars have no kind.
         kind = getattr(table[name], "kind", None) or X[name].to_numpy().dtype.kind
-        yield name, kind not in "biuf"
+        yield GraphInput(name, 1, kind not in "biuf")
 
 
 def _check_exportable(model: CalibratedClassifier) -> None:
     """Raise an `InputError` if ONNX cannot express a model."""
     folds, k = model._state.folds, len(model.classes_)
-    is_oob = model.calibrate_on_ in ("oob", "partitions")
+    is_drawn = model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable"
+    is_partial = any(len(part.classes_) != k for fold in folds for part in _models_of(fold))
+    is_shifted = k > 2 and model._state.shift is not None
     rules = {
         f"calibrate all rows in the same way, got by={shown(model.by)}: fit one without by, or one "
         "to the rows of each group": model.by is not None,
-        'score new rows by all trees: use subforest="all"': is_oob
-        and model.subforest == "exchangeable",
-        "have all classes in each fold's training rows: use more rows or fewer folds": any(
-            len(part.classes_) != k for fold in folds for part in _models_of(fold)
-        ),
-        f"have two classes after with_prior or with_mean, got {k}: export it before": k > 2
-        and model._state.shift is not None,
+        'score new rows by all trees: use subforest="all"': is_drawn,
+        "have all classes in each fold's training rows: use more rows or fewer folds": is_partial,
+        f"have two classes after with_prior or with_mean, got {k}: export it before": is_shifted,
     }
     for rule, is_broken in rules.items():
         if is_broken:

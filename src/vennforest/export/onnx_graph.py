@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import LookupTable, Operation, Term, Value, Written, write_terms
+from vennforest.export.formulas import write_outputs
 
 OPSET = 17
 """Version of the standard operators; those used here mean the same in later versions."""
@@ -27,6 +28,18 @@ OUTPUTS = ("p0", "p1", "p", "low95", "high95")
 """Names of the outputs."""
 
 
+PartWriter = Callable[[int, list[str]], list[str]]
+"""Adds part i of a converted model; returns the names of its outputs from those of its inputs."""
+
+
+class GraphInput(NamedTuple):
+    """An input (n,), or (n, width) if there is a width, of numbers or text."""
+
+    name: str
+    width: int | None = None
+    is_text: bool = False
+
+
 class OnnxGraph:
     """A builder of an ONNX graph, which collects nodes and constants.
 
@@ -34,8 +47,8 @@ class OnnxGraph:
     are (n,) of the second of two classes, else (n, k) or, where all classes share them, (n, 1).
     """
 
-    def __init__(self, k: int) -> None:
-        self.k = k
+    def __init__(self, k: int, inputs: Sequence[GraphInput]) -> None:
+        self.k, self.inputs = k, inputs
         self.onnx = needed("onnx", "ONNX graphs")
         self.kinds = self.onnx.TensorProto
         self.nodes: list[Any] = []
@@ -52,53 +65,37 @@ class OnnxGraph:
         ``scores`` is the name of the value in the graph that the formulas read.
         """
         self._scores = scores
-        codes = write_terms([*formulas.values()], self)
-        return {name: Written(code) for name, code in zip(formulas, codes, strict=True)}
+        return {name: Written(code) for name, code in write_outputs(formulas, self).items()}
 
     def value(self, term: Term) -> str:
         """Add a term of values of the graph; return its name."""
         return write_terms([term], self)[0]
 
-    def input(self, name: str, *shape: int | None, text: bool = False) -> Any:
-        """Return an input, or an output, of numbers or text."""
-        kind = self.kinds.STRING if text else self.kinds.DOUBLE
-        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
+    def add(self, converted: Any, names: dict[str, str], write_part: PartWriter) -> list[str]:
+        """Add another model; return the names of its outputs.
 
-    def add(
-        self,
-        converted: Any,
-        names: dict[str, str],
-        write_part: Callable[[int, list[str]], list[str]],
-    ) -> dict[str, str]:
-        """Add another model; return the new names of its values, those of inputs as given.
-
-        ``write_part`` adds part i of it and returns the names of its outputs from its inputs.
+        ``names`` are the values in this graph of its inputs.
         """
         prefix = f"vennforest_m{len(self.nodes)}_"
-        names = {"": "", **names}  # an input that is left out has no name
-
-        def renamed(values: Sequence[str]) -> list[str]:
-            return [names.setdefault(name, prefix + name) for name in values]
-
-        for i, node in enumerate(converted.graph.node):
+        converted = self.onnx.compose.add_prefix(converted, prefix)
+        names = {prefix + name: value for name, value in names.items()}
+        for node in converted.graph.node:
+            inputs = [names.get(name, name) for name in node.input]
             if node.domain == PART:
-                codes = write_part(int(node.attribute[0].i), renamed(node.input))
-                names |= dict(zip(node.output, codes, strict=False))
+                outputs = write_part(int(node.attribute[0].i), inputs)
+                names |= dict(zip(node.output, outputs, strict=False))
                 continue
-            node.name = f"{prefix}{i}"
-            node.input[:], node.output[:] = renamed(node.input), renamed(node.output)
+            node.input[:] = inputs
             self.nodes.append(node)
             to = [entry.i for entry in node.attribute if entry.name == "to"]
             is_exact = node.domain == "" or node.op_type == "ArrayFeatureExtractor"
             self.has_singles |= self.kinds.FLOAT in to or not is_exact
-        for initializer in converted.graph.initializer:
-            (initializer.name,) = renamed([initializer.name])
-            self.initializers.append(initializer)
+        self.initializers += converted.graph.initializer
         for opset in converted.opset_import:
             if opset.domain != PART:
                 self.use_operators(opset.domain, opset.version)
         self.ir_version = max(self.ir_version, converted.ir_version)
-        return names
+        return [names.get(output.name, output.name) for output in converted.graph.output]
 
     def use_operators(self, domain: str, version: int) -> None:
         """Note the version of a domain's operators that nodes need."""
@@ -120,9 +117,8 @@ class OnnxGraph:
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add a node; return the name of its only output."""
         name = f"vennforest_v{len(self.nodes)}"
-        self.nodes.append(
-            self.onnx.helper.make_node(kind, list(inputs), [name], f"{name}_node", **attributes)
-        )
+        node = self.onnx.helper.make_node(kind, inputs, [name], f"{name}_node", **attributes)
+        self.nodes.append(node)
         return name
 
     def score(self) -> str:
@@ -183,20 +179,24 @@ class OnnxGraph:
             for name in first
         }
 
-    def model(self, outputs: dict[str, Term], inputs: Sequence[Any]) -> Any:
+    def model(self, outputs: dict[str, Term]) -> Any:
         """Return a checked ONNX model of all nodes, with outputs (n,) of two classes or (n, k)."""
         helper = self.onnx.helper
-        shape = [None] if self.k == 2 else [None, self.k]
-        codes = write_terms([*outputs.values()], self)
+
+        def declared(name: str, width: int | None, is_text: bool = False) -> Any:
+            kind = self.kinds.STRING if is_text else self.kinds.DOUBLE
+            shape = [None] if width is None else [None, width]
+            return helper.make_tensor_value_info(name, kind, shape)
+
         ends = [
             helper.make_node("Identity", [code], [name], f"{name}_node")
-            for code, name in zip(codes, outputs, strict=True)
+            for name, code in write_outputs(outputs, self).items()
         ]
         graph = helper.make_graph(
             [*self.nodes, *ends],
             "vennforest",
-            list(inputs),
-            [self.input(name, *shape) for name in outputs],
+            [declared(*column) for column in self.inputs],
+            [declared(name, None if self.k == 2 else self.k) for name in outputs],
             [*self.constants.values(), *self.initializers],
         )
         model = helper.make_model(

@@ -23,7 +23,7 @@ from sklearn.utils import all_estimators
 from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import Written, if_at_most
-from vennforest.export.onnx_graph import OPSET, PART, OnnxGraph
+from vennforest.export.onnx_graph import OPSET, PART, GraphInput, OnnxGraph
 from vennforest.export.onnx_trees import forest_scores, logistic, tree_writer, with_first
 from vennforest.forest import FORESTS
 from vennforest.linear import MAX_DISTANCE, LinearClassifier
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 def model_scores(
     graph: OnnxGraph,
     estimator: Any,
-    inputs: Sequence[Any],
+    inputs: Sequence[GraphInput],
     names: dict[str, str] | None = None,
     votes: str = "soft",
 ) -> str:
@@ -56,13 +56,13 @@ def model_scores(
         rows = graph.node("Concat", *(names[column.name] for column in inputs), axis=1)
     scores = _written_scores(graph, model, rows, votes)
     if scores is None:
-        scores = _converted(graph, model, *_rows_of(graph, model, rows))
+        scores = _converted(graph, model, *_rows_of(model, rows))
     return scores
 
 
-def _rows_of(graph: OnnxGraph, model: Any, rows: str) -> tuple[list[Any], dict[str, str]]:
+def _rows_of(model: Any, rows: str) -> tuple[list[GraphInput], dict[str, str]]:
     """Return the only input of a model, and that it is the value ``rows`` of the graph."""
-    return [graph.input("rows", None, int(model.n_features_in_))], {"rows": rows}
+    return [GraphInput("rows", int(model.n_features_in_))], {"rows": rows}
 
 
 def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArray) -> str:
@@ -81,11 +81,10 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
     if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
         return _vector_machine_scores(graph, model, rows)
     if isinstance(model, VotingClassifier) and model.voting == "soft":
-        weights = (
-            np.ones(len(model.estimators_)) if model.weights is None else model._weights_not_none
-        )
-        shares = (np.array(weights) / np.sum(weights)).tolist()
-        parts = [model_scores(graph, m, *_rows_of(graph, model, rows)) for m in model.estimators_]
+        weights = model._weights_not_none
+        weights = np.ones(len(model.estimators_)) if weights is None else np.array(weights)
+        shares = (weights / weights.sum()).tolist()
+        parts = [model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
         return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
     if isinstance(model, FORESTS):
         return forest_scores(graph, model, rows, votes)
@@ -159,12 +158,8 @@ def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | Non
         weights[of_class == j, column] = model.dual_coef_[i, of_class == j]
         signs[column, [i, j]] = 1.0, -1.0
     decision = affine(graph, kernel, weights, model.intercept_)
-    votes = affine(
-        graph,
-        graph.value(if_at_most(0.0, Written(decision), 1.0, 0.0)),
-        signs,
-        (signs < 0).sum(axis=0),
-    )
+    is_first = graph.value(if_at_most(0.0, Written(decision), 1.0, 0.0))
+    votes = affine(graph, is_first, signs, (signs < 0).sum(axis=0))
     sums = Written(affine(graph, decision, signs, np.zeros(k)))
     return graph.value(Written(votes) + sums / (3.0 * (sums.max(-1.0 * sums) + 1.0)))
 
@@ -232,7 +227,7 @@ TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
 
 
 def _converted(
-    graph: OnnxGraph, estimator: Any, inputs: Sequence[Any], names: dict[str, str]
+    graph: OnnxGraph, estimator: Any, inputs: Sequence[GraphInput], names: dict[str, str]
 ) -> str:
     """Add what skl2onnx makes of an estimator; return the name of its scores or rows.
 
@@ -263,11 +258,8 @@ def _converted(
     classifiers = (cls for _, cls in all_estimators("classifier"))  # it imports all of scikit-learn
     types_within = map(type, nested_estimators(estimator))
     written = set(filter(_is_written, (*TRANSFORMERS, *classifiers, *types_within)))
-    types = []
-    for column in inputs:
-        tensor = column.type.tensor_type
-        kind = StringTensorType if tensor.elem_type == graph.kinds.STRING else DoubleTensorType
-        types.append((column.name, kind([None, tensor.shape.dim[1].dim_value])))
+    kinds = [StringTensorType if column.is_text else DoubleTensorType for column in inputs]
+    types = [(c.name, kind([None, c.width])) for c, kind in zip(inputs, kinds, strict=True)]
     is_classifier = isinstance(estimator, ClassifierMixin)
     options = {id(estimator): {"zipmap": False}} if is_classifier else None
     hint = "; of a model of named columns give rows too: to_onnx(model, X)"
@@ -301,8 +293,7 @@ def _converted(
         label = graph.node("ArgMax", scores, axis=1, keepdims=0)
         return [graph.node("Gather", graph.constant(part.classes_), label), scores]
 
-    output = model.graph.output[int(is_classifier)].name
-    return graph.double(graph.add(model, names, write_part)[output])
+    return graph.double(graph.add(model, names, write_part)[int(is_classifier)])
 
 
 def _is_written(cls: type) -> bool:

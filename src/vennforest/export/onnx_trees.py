@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,16 +49,13 @@ class Tree(NamedTuple):
 
 
 NodeValues = tuple[Any, NDArray[np.floating]]
-"""A tree, and a value for each of its nodes."""
+"""A tree, and a value for each of its nodes, or the one that it adds to every row."""
 
 NodeSplit = tuple[dict[str, Any], dict[str, Any], int, float, bool]
 """Left and right child, feature, threshold, and whether missing cells go to the left."""
 
-LEAF = Tree(*np.array([[-1], [-1], [0], [0], [0]]))
-"""A tree of one node, which adds the same value for every row."""
-
 STUMP = Tree(*np.array([[1, -1, -1], [2, -1, -1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]))
-"""The same as ONNX has it: onnxruntime before 1.30 misreads a node whose children are one leaf."""
+"""In place of a tree with one value: onnxruntime before 1.30 misreads a node with one leaf."""
 
 
 # --- scikit-learn --------------------------------------------------------------------------------
@@ -81,9 +79,8 @@ def _histogram_scores(graph: OnnxGraph, model: HistGradientBoostingClassifier, r
         _refuse_categories(model, np.flatnonzero(model.is_categorical_))
 
     def tree_of(nodes: Any) -> NodeValues:
-        left, right = (
-            np.where(nodes["is_leaf"], -1, nodes[name].astype(int)) for name in ("left", "right")
-        )
+        children = np.array([nodes["left"], nodes["right"]], int)
+        left, right = np.where(nodes["is_leaf"], -1, children)
         names = "feature_idx", "num_threshold", "missing_go_to_left"
         return Tree(left, right, *(nodes[name] for name in names)), nodes["value"]
 
@@ -166,7 +163,7 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     k = max(int(about["num_class"]), 1)
     if k == 1:
         start = -np.log((single(1) / start - single(1)).astype(float)).astype(single)
-    per_class: list[list[NodeValues]] = [[(LEAF, start)] for start in np.resize(start, (k, 1))]
+    per_class: list[list[NodeValues]] = [[(STUMP, start)] for start in np.resize(start, (k, 1))]
     categories: list[int] = []
     pairs = zip(part["model"]["trees"], part["model"]["tree_info"], strict=True)
     for i, (entry, j) in enumerate(pairs):
@@ -183,10 +180,7 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     _refuse_categories(model, categories)
     rounds = [list(group) for group in zip(*per_class, strict=True)]
     raw = _sum_of_trees(graph, _single(graph, rows), rounds, single=True)
-
-    def rounded(code: str) -> str:
-        return _single(graph, code)
-
+    rounded = partial(_single, graph)
     if k > 1:
         below = rounded(graph.value(Written(raw) - Written(raw).largest()))
         powers = rounded(graph.value(Written(below).exp()))
@@ -298,7 +292,7 @@ def _boosted(
 
     ``factor`` multiplies the sum; without ``is_softmax`` each class has a logistic function.
     """
-    constants: list[NodeValues] = [(LEAF, np.array([value])) for value in start]
+    constants: list[NodeValues] = [(STUMP, np.array([value])) for value in start]
     raw = factor * Written(_sum_of_trees(graph, rows, [constants, *trees]))
     if len(start) == 1:
         return with_first(graph, graph.value(logistic(raw)))
@@ -327,11 +321,31 @@ def _sum_of_trees(
     """
     # Each tree has its own outputs, which are summed in order of the trees, as in the packages.
     nodes: dict[str, list[Any]] = defaultdict(list)
-    leaves: dict[str, list[Any]] = {"weights": [], "targetids": []}
+    weights: list[float] = []
+    targets: list[int] = []
     roots: list[int] = []
     for target, (tree, values) in enumerate(chain.from_iterable(trees)):
         roots.append(len(nodes["featureids"]))
-        _add_tree(tree, values, target, nodes, leaves)
+        if len(values) == 1:
+            tree, values = STUMP, np.repeat(values, 3)
+        is_leaf = tree.children_left < 0
+        leaf_number = len(weights) + is_leaf.cumsum() - 1
+        number = np.where(is_leaf, leaf_number, roots[-1] + (~is_leaf).cumsum() - 1)
+        # onnxruntime 1.22 takes a root for a leaf if its children, a node and a leaf, have one
+        # number (its issue 24679): a leaf that no node names sets them apart.
+        if number[tree.children_left[0]] == number[tree.children_right[0]]:
+            number[is_leaf] += 1
+            weights.append(0.0)
+            targets.append(target)
+        weights += values[is_leaf].tolist()
+        targets += [target] * int(is_leaf.sum())
+        parents = np.flatnonzero(~is_leaf)
+        nodes["featureids"] += tree.feature[parents].tolist()
+        nodes["splits"] += tree.threshold[parents].tolist()
+        nodes["missing_value_tracks_true"] += tree.missing_go_to_left[parents].astype(int).tolist()
+        for name, children in (("true", tree.children_left), ("false", tree.children_right)):
+            nodes[f"{name}nodeids"] += number[children[parents]].tolist()
+            nodes[f"{name}leafs"] += is_leaf[children[parents]].astype(int).tolist()
     tensor = graph.onnx.numpy_helper.from_array
     thresholds = np.array(nodes.pop("splits"), np.float64)
     graph.use_operators(*TREES_VERSION)
@@ -345,8 +359,8 @@ def _sum_of_trees(
         tree_roots=roots,
         nodes_modes=tensor(np.zeros(len(thresholds), np.uint8)),
         nodes_splits=tensor(thresholds),
-        leaf_weights=tensor(np.array(leaves["weights"], np.float64)),
-        leaf_targetids=leaves["targetids"],
+        leaf_weights=tensor(np.array(weights, np.float64)),
+        leaf_targetids=targets,
         **{f"nodes_{name}": values for name, values in nodes.items()},
     )
     shape = np.array([0, len(trees), len(trees[0])])
@@ -356,36 +370,3 @@ def _sum_of_trees(
     sums = graph.node("CumSum", shaped, graph.constant(np.int64(1)))
     total = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
     return graph.double(total) if single else total
-
-
-def _add_tree(
-    tree: Any,
-    values: NDArray[np.floating],
-    target: int,
-    nodes: dict[str, list[Any]],
-    leaves: dict[str, list[Any]],
-) -> None:
-    """Append the nodes and leaves of a tree to lists; ``values`` has one value per node."""
-    if len(values) == 1:
-        tree, values = STUMP, np.repeat(values, 3)
-    is_leaf = tree.children_left < 0
-    number = np.where(
-        is_leaf,
-        len(leaves["weights"]) + np.cumsum(is_leaf) - 1,
-        len(nodes["featureids"]) + np.cumsum(~is_leaf) - 1,
-    )
-    # onnxruntime 1.22 takes a root for a leaf if its children, a node and a leaf, have one number
-    # (its issue 24679): a leaf that no node names sets them apart.
-    if number[tree.children_left[0]] == number[tree.children_right[0]]:
-        number[is_leaf] += 1
-        leaves["weights"].append(0.0)
-        leaves["targetids"].append(target)
-    leaves["weights"] += values[is_leaf].tolist()
-    leaves["targetids"] += [target] * int(is_leaf.sum())
-    parents = np.flatnonzero(~is_leaf)
-    nodes["featureids"] += tree.feature[parents].tolist()
-    nodes["splits"] += tree.threshold[parents].tolist()
-    nodes["missing_value_tracks_true"] += tree.missing_go_to_left[parents].astype(int).tolist()
-    for name, children in (("true", tree.children_left), ("false", tree.children_right)):
-        nodes[f"{name}nodeids"] += number[children[parents]].tolist()
-        nodes[f"{name}leafs"] += is_leaf[children[parents]].astype(int).tolist()

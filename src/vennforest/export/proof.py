@@ -18,6 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import named_estimators
 from vennforest.classifier.prediction import RowScores, intervals_at, predict_scores
 from vennforest.export.formulas import INTERVAL_LEVEL, starts_of_steps
+from vennforest.export.onnx_graph import OnnxGraph
 from vennforest.scores import MASKED
 from vennforest.sources.estimators import without_frozen
 
@@ -60,9 +61,8 @@ def answers_of(answer: Callable[[IntArray], Answers], n: int) -> Answers:
             if len(index) == 1 and not blocks and not parts:
                 raise
             blocks += np.array_split(index, 2) if len(index) > 1 else []
-    answers = {
-        name: np.full((n, *values.shape[1:]), np.nan) for name, values in parts[0][1].items()
-    }
+    _, first = parts[0]
+    answers = {name: np.full((n, *values.shape[1:]), np.nan) for name, values in first.items()}
     for index, part in parts:
         for name, values in part.items():
             answers[name][index] = values
@@ -74,11 +74,9 @@ def python_answers(model: Any, take: Callable[[Any], Any], n: int, confidence: b
 
     def answer(index: IntArray) -> Answers:
         rows, has_bounds = take(index), hasattr(model, "predict_multiprobability")
-        return _named(
-            model.predict_proba(rows),
-            model.predict_multiprobability(rows) if has_bounds else None,
-            model.predict_confidence(rows) if confidence else None,
-        )
+        p = model.predict_proba(rows)
+        bounds = model.predict_multiprobability(rows) if has_bounds else None
+        return _named(p, bounds, model.predict_confidence(rows) if confidence else None)
 
     with _quietly():
         return answers_of(answer, n)
@@ -105,9 +103,8 @@ def run_graph(graph: Any, feed: dict[str, NDArray[Any]]) -> Answers:
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     try:
-        session = runtime.InferenceSession(
-            graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        providers = ["CPUExecutionProvider"]
+        session = runtime.InferenceSession(graph.SerializeToString(), options, providers)
         names = [output.name for output in session.get_outputs()]
 
         def answer(index: IntArray) -> Answers:
@@ -132,11 +129,9 @@ def prove(
         if not is_wrong.any():
             continue
         difference = np.abs(answers[output] - values)[is_wrong]
-        size = (
-            f"by up to {np.nanmax(difference):.2g}"
-            if np.isfinite(difference).any()
-            else "an answer where the model refuses a row, or none where it answers"
-        )
+        size = "an answer where the model refuses a row, or none where it answers"
+        if np.isfinite(difference).any():
+            size = f"by up to {np.nanmax(difference):.2g}"
         raise InputError(
             f"{name} must answer as {format_name} what it does in Python, got another {output!r} "
             f"for {is_wrong.sum()} of {len(is_wrong)} drawn rows, {size}: it is not exported; use "
@@ -263,20 +258,20 @@ def distinct_cells(column: NDArray[Any], is_text: bool) -> NDArray[Any]:
     return numbers if len(numbers) else np.zeros(1)
 
 
-def cells_of_graph(onnx: Any, nodes: Sequence[Any], tensors: Iterable[Any], d: int) -> list[Any]:
+def cells_of_graph(graph: OnnxGraph, d: int) -> list[Any]:
     """Return numbers of each of d columns that the constants and splits of a graph name."""
-    rng = np.random.RandomState(1)
+    rng, array_of = np.random.RandomState(1), graph.onnx.numpy_helper.to_array
     tables = [rng.standard_normal((60, d)), 30 * rng.standard_normal((20, d))]
-    for tensor in tensors:
+    for tensor in [*graph.constants.values(), *graph.initializers]:
         if tensor.data_type in (tensor.FLOAT, tensor.DOUBLE) and list(tensor.dims[-1:]) == [d]:
-            values = onnx.numpy_helper.to_array(tensor).reshape(-1, d)
+            values = array_of(tensor).reshape(-1, d)
             tables.append(values[:N_ROWS].astype(np.float64))
     cells = list(np.concatenate(tables).T)
-    for node in nodes:
+    for node in graph.nodes:
         if node.op_type == "TreeEnsemble":
             entries = {entry.name: entry for entry in node.attribute}
             features = np.array(entries["nodes_featureids"].ints)
-            splits = onnx.numpy_helper.to_array(entries["nodes_splits"].t)
+            splits = array_of(entries["nodes_splits"].t)
             if features.max() < d:
                 cells = [np.append(part, splits[features == j]) for j, part in enumerate(cells)]
     return [np.unique(part[np.abs(part) < np.finfo(np.float32).max]) for part in cells]
@@ -373,19 +368,17 @@ def prove_classifier(
             for name, values in _named(prediction.p, prediction.bounds, intervals).items():
                 if name != "p" or not p_is_smooth:
                     at_scores[name][index[is_near]] = values
-    names = [
-        type(without_frozen(part)).__name__ for part in named_estimators(model.estimator).values()
-    ]
+    estimators = named_estimators(model.estimator).values()
+    names = [type(without_frozen(estimator)).__name__ for estimator in estimators]
     name = f"{type(model).__name__} of {', '.join(names)}"
     prove(name, "ONNX", answers, expected, at_scores)
 
 
 def _is_neighbour(a: FloatArray, b: FloatArray, examples: FloatArray) -> NDArray[np.bool_]:
     """Return the rows (n,) between whose scores by two systems lies at most one example."""
-    near = np.abs(a - b) <= SCORE_TOLERANCE * (1 + np.abs(b))
-    for j, column in enumerate(examples.reshape(len(examples), -1).T):
-        values = np.unique(column)
-        first, second = (scores.reshape(len(scores), -1)[:, j] for scores in (a, b))
-        steps = np.abs(values.searchsorted(first, "right") - values.searchsorted(second, "right"))
-        near.reshape(len(near), -1)[:, j] &= steps <= 1
-    return np.asarray(near.reshape(len(near), -1).all(axis=1))
+    a, b, examples = (scores.reshape(len(scores), -1) for scores in (a, b, examples))
+    is_near = np.abs(a - b) <= SCORE_TOLERANCE * (1 + np.abs(b))
+    for j, values in enumerate(map(np.unique, examples.T)):
+        steps = values.searchsorted(a[:, j], "right") - values.searchsorted(b[:, j], "right")
+        is_near[:, j] &= np.abs(steps) <= 1
+    return np.asarray(is_near.all(axis=1))

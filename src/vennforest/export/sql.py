@@ -142,13 +142,12 @@ def to_sql(
     while any(title.casefold() in scored for part in titles.values() for title in part):
         titles = {name: [f"{title}_calibrated" for title in part] for name, part in titles.items()}
     added = [title for part in titles.values() for title in part]
-    folded = [title.casefold() for title in added]
-    for title in added:  # databases compare names without regard to case
-        if folded.count(title.casefold()) > 1:
-            raise InputError(
-                f"calibrator must have labels that differ without regard to case, got {title!r} "
-                "as a column twice: fit it to other labels"
-            )
+    folded = [title.casefold() for title in added]  # as databases compare names
+    if twice := [title for title in added if folded.count(title.casefold()) > 1]:
+        raise InputError(
+            f"calibrator must have labels that differ without regard to case, got {twice[0]!r} "
+            "as a column twice: fit it to other labels"
+        )
     columns = [f"t.{quoted(name)}" for name in names]
     # The addition makes one zero of two. SQLite casts text that is no number to 0.
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
@@ -198,13 +197,9 @@ def _check_query(
         columns = np.column_stack([1 - scores if kind == "probability" else 0 * scores, scores])
     elif of_classes.of_first:
         columns = -columns if kind == "logit" else 1 - columns
-    rows = ", ".join(
-        f"({i}, {', '.join('NULL' if np.isnan(x) else sql_number(x) for x in row)})"
-        for i, row in enumerate(columns.tolist())
-    )
-    names = ", ".join(['"vennforest row"', *map(quoted, of_classes.names)])
+    rows = {"vennforest row": np.arange(len(scores))}
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM (VALUES {rows}) AS s({names})")
+        connection.register(table, rows | dict(zip(of_classes.names, columns.T, strict=True)))
         result = connection.execute(f'SELECT * FROM ({code}) ORDER BY "vennforest row"')
         values_of = {title: np.ma.filled(x, np.nan) for title, x in result.fetchnumpy().items()}
     answers = {

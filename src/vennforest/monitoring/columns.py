@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
+from scipy.stats.contingency import crosstab
 
 from vennforest._messages import plain_number
 from vennforest._validation import is_missing
@@ -60,9 +61,8 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
         for name, values in columns.items()
     ]
     p_values = holm(np.array([change.p_value for change in changes]))
-    corrected = [
-        replace(change, p_value=float(p)) for change, p in zip(changes, p_values, strict=True)
-    ]
+    pairs = zip(changes, p_values.tolist(), strict=True)
+    corrected = [replace(change, p_value=p) for change, p in pairs]
     return sorted(corrected, key=lambda change: (change.p_value, -change.distance))
 
 
@@ -105,15 +105,13 @@ def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
     group_of_value = np.full(len(values), len(frequent))
     group_of_value[frequent] = np.arange(len(frequent))
     labels = [*values[frequent].tolist(), "other values"]
-    table = np.zeros((2, len(labels)))
-    np.add.at(table, ((np.arange(len(codes)) >= row).astype(int), group_of_value[codes]), 1)
-    shares = table / table.sum(axis=1, keepdims=True)
+    (_, groups), counts = crosstab(np.arange(len(codes)) >= row, group_of_value[codes])
+    shares = counts / counts.sum(axis=1, keepdims=True)
     difference = np.abs(shares[0] - shares[1])
-    group = int(difference.argmax())
-    occurs = table.sum(axis=0) > 0
-    p = float(chi2_contingency(table[:, occurs]).pvalue) if occurs.sum() > 1 else 1.0
-    label = labels[group] or "missing"
-    before, after = (f"{share:.1%} {label!r}" for share in shares[:, group])
+    largest = int(difference.argmax())
+    p = float(chi2_contingency(counts).pvalue) if len(groups) > 1 else 1.0
+    label = labels[groups[largest]] or "missing"
+    before, after = (f"{share:.1%} {label!r}" for share in shares[:, largest])
     return ColumnChange(name, float(difference.sum() / 2), p, before, after)
 
 

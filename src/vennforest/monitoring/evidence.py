@@ -16,17 +16,11 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from vennforest._validation import FloatArray, IntArray, check_array, require
-from vennforest.monitoring import stream_kernels
 from vennforest.monitoring.bets import BET_KINDS, BET_NAMES, N_BET_BINS, BetKind, Bets, Watched
 from vennforest.monitoring.history import History
+from vennforest.monitoring.stream_kernels import JUMP_RATES, advance
 
 MAX_BETS = max(map(len, BET_NAMES.values()))
-
-JUMP_RATES = np.array([0.0, 0.001])
-"""Shares of the capital that move to other bets at each step."""
-
-HALF_BET_AFTER = 1000.0
-"""Number of steps after which half of the capital is bet; two thirds after twice as many."""
 
 TOP_SHARE = 5
 """The evidence is the capital that one in TOP_SHARE copies reaches, divided by TOP_SHARE."""
@@ -130,11 +124,7 @@ def set_bets(
 
 
 def advance_evidence(
-    state: NDArray[Any],
-    watched: Channels,
-    scores: FloatArray,
-    codes: IntArray,
-    n_before: int,
+    state: NDArray[Any], watched: Channels, scores: FloatArray, codes: IntArray, n_before: int
 ) -> FloatArray:
     """Update the state (R, m) in place, and return the evidence after each of n examples, (n,).
 
@@ -145,13 +135,11 @@ def advance_evidence(
     for first in range(0, len(scores), BLOCK_ROWS):
         block = slice(first, first + BLOCK_ROWS)
         log_path = np.empty((*state.shape, len(scores[block])))
-        stream_kernels.advance(
+        advance(
             scores[block],
             codes[block],
             n_before + first,
             *channels_of_copies,
-            JUMP_RATES,
-            HALF_BET_AFTER,
             state.reshape(-1),
             log_path.reshape(state.size, -1),
         )

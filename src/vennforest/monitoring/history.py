@@ -58,12 +58,13 @@ class History:
         scores: FloatArray,
         hits: NDArray[np.bool_],
         of_labels: NDArray[np.bool_],
-        times: FloatArray | None,
+        times: FloatArray,
         n_before: int,
     ) -> None:
         """Count examples that follow ``n_before`` others.
 
-        ``scores`` and ``hits``, whether an example has the channel's label, are (n, m).
+        ``scores`` and ``hits``, whether an example has the channel's label, are (n, m). Unknown
+        ``times`` (n,) are NaN.
         """
         rows = n_before + np.arange(len(scores))
         while len(rows) and rows[-1] // self.width >= len(self.counts):
@@ -73,9 +74,8 @@ class History:
             column = np.searchsorted(self.edges[i], scores[:, i], side="right")
             column = 2 * column + hits[:, i] if is_of_labels else column
             np.add.at(self.counts[:, i], (blocks, column), 1)
-        if times is not None:
-            is_first = rows % self.width == 0
-            self.times[blocks[is_first]] = times[is_first]
+        is_first = rows % self.width == 0
+        self.times[blocks[is_first]] = times[is_first]
 
     def _join_pairs(self) -> None:
         """Join neighbouring blocks: the first half of the arrays is used then."""

@@ -287,7 +287,7 @@ class Monitor(BaseEstimator):
         codes, is_labelled = np.zeros(n, np.intp), np.ones(n, bool)
         if y is not None:
             codes, is_labelled = label_codes(y, self.classes_, n)
-        times = None if time is None else check_times(time, n, self._last_time)
+        times = np.full(n, np.nan) if time is None else check_times(time, n, self._last_time)
         n_complete, self._unlabelled_excess = self._count_complete(is_labelled)
         is_counted = is_labelled & (np.arange(n) < n_complete)
         if ids is not None:
@@ -302,10 +302,8 @@ class Monitor(BaseEstimator):
             self._batches = np.append(self._batches, batch)
         self.taken_ = is_taken = is_counted & is_new
         before = self.evidence_
-        path = self._advance(
-            scores[is_taken], codes[is_taken], None if times is None else times[is_taken]
-        )
-        if times is not None and n_complete:
+        path = self._advance(scores[is_taken], codes[is_taken], times[is_taken])
+        if time is not None and n_complete:
             self._last_time = float(times[n_complete - 1])
         self.n_unlabelled_ += int(n_complete - is_counted.sum())
         n_repeated = int(is_counted.sum() - is_taken.sum())
@@ -338,13 +336,15 @@ class Monitor(BaseEstimator):
         first = int(walk.argmin())
         return first, float(walk[first]) - lowest
 
-    def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
-        """Return the evidence after each of n new examples, (n,); the first alarm is noted."""
+    def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray) -> FloatArray:
+        """Return the evidence after each of n new examples, (n,); the first alarm is noted.
+
+        Unknown ``times`` (n,) are NaN.
+        """
         watched = evidence.channels(len(self.classes_), self._watch)
         hits = codes[:, None] == watched.targets
-        self._history.append(
-            scores[:, watched.columns], hits, watched.of_labels, times, self.n_seen_
-        )
+        columns = scores[:, watched.columns]
+        self._history.append(columns, hits, watched.of_labels, times, self.n_seen_)
         path = evidence.advance_evidence(self._state, watched, scores, codes, self.n_seen_)
         if len(path):
             self.evidence_ = float(path[-1])
@@ -352,7 +352,7 @@ class Monitor(BaseEstimator):
         if self.alarm_ is None and self.max_evidence_ >= self.threshold_:
             first = int((path >= self.threshold_).argmax())
             self.alarm_ = self.n_seen_ + first
-            self.alarm_time_ = None if times is None else float(times[first])
+            self.alarm_time_ = None if np.isnan(times[first]) else float(times[first])
         self.n_seen_ += len(path)
         return path
 
@@ -373,9 +373,8 @@ class Monitor(BaseEstimator):
             check_number(getattr(self, name), name, 0)
         evidence.check_evidence(self._state, len(self.classes_), self._watch)
         require(type(self._history) is History, "history must be one of blocks")
-        require(
-            self._history.counts.shape[1] == self._state.shape[1], "history must be of channels"
-        )
+        n_channels = self._history.counts.shape[1]
+        require(n_channels == self._state.shape[1], "history must be of channels")
         check_array(self._remembered, "remembered rows", (None,), "u")
         check_array(self._batches, "remembered updates", (None,), "u")
         if self.alarm_ is not None:

@@ -5,6 +5,12 @@ import numpy as np
 from vennforest._jit import kernel
 from vennforest.sources.row_hashes import STEP, mix
 
+JUMP_RATES = np.array([0.0, 0.001])
+"""Shares of the capital that move to other bets at each step."""
+
+HALF_BET_AFTER = 1000.0
+"""Number of steps after which half of the capital is bet; two thirds after twice as many."""
+
 
 @kernel
 def uniform(seed, position):
@@ -51,31 +57,18 @@ def column_of(cell, hit, counts, u, of_labels, limits):
 
 
 @kernel
-def advance(
-    scores,
-    codes,
-    n_before,
-    columns,
-    targets,
-    of_labels,
-    n_bets,
-    jump_rates,
-    half_bet_after,
-    state,
-    log_path,
-):
+def advance(scores, codes, n_before, columns, targets, of_labels, n_bets, state, log_path):
     """Update the capital of m channels with a block of examples.
 
     Capital is a mixture over times to begin, bets and rates of jumping between bets: the simple
-    jumper of Vovk et al. (2021), Retrain or not retrain.
+    jumper of Vovk et al. (2021), Retrain or not retrain. Betting begins at step t = 0, 1, ... with
+    probability 1 / (t + HALF_BET_AFTER).
 
     Parameters
     ----------
     scores : (n, c), codes : (n,), scores and class indices of the examples
     n_before : number of examples before this block
     columns, targets, of_labels, n_bets : (m,), see `evidence.Channels`
-    jump_rates : (n_rates,), shares of the capital that move to another bet at each step
-    half_bet_after : betting begins at step t = 0, 1, ... with probability 1 / (t + half_bet_after)
     state : (m,), records of `evidence.STATE`, which are updated in place
     log_path : (m, n), output: logarithm of the capital after each example
     """
@@ -93,20 +86,20 @@ def advance(
             counts[cell, 1 if hit else 0] += 1
             u = uniform(channel.seed, step)
             column = column_of(cell, hit, counts, u, of_labels[c], limits)
-            for s in range(len(jump_rates)):
+            for s in range(len(JUMP_RATES)):
                 # 2. A part of the capital that waits begins to bet now.
-                moved = weights[s, 0] / (step + half_bet_after)
+                moved = weights[s, 0] / (step + HALF_BET_AFTER)
                 weights[s, 0] -= moved
                 # 3. A share of what bets jumps to other bets, to all of them equally.
                 active = 0.0
                 for k in range(1, n_bets[c] + 1):
                     active += weights[s, k]
-                moved += active * jump_rates[s]
+                moved += active * JUMP_RATES[s]
                 # 4. Each bet's capital is multiplied by what it pays; weights sum to 1 again, and
                 # the logarithm of the capital grows by that of their sum.
                 total = weights[s, 0]
                 for k in range(1, n_bets[c] + 1):
-                    capital = weights[s, k] * (1 - jump_rates[s]) + moved * (1 / n_bets[c])
+                    capital = weights[s, k] * (1 - JUMP_RATES[s]) + moved * (1 / n_bets[c])
                     weights[s, k] = capital * factors[k - 1, column]
                     total += weights[s, k]
                 for k in range(n_bets[c] + 1):

@@ -81,10 +81,8 @@ class PackedTrees:
         """Refuse arrays of other shapes and types, or with numbers out of their range."""
         check_array(self.counts, "counts", (None,), "i", 1, MAX_STORED_NODES)
         n_trees, n_nodes = len(self.counts), int(self.counts.sum())
-        require(
-            n_trees > 0 and n_nodes < MAX_STORED_NODES,
-            f"nodes must be fewer than {MAX_STORED_NODES}",
-        )
+        is_in_range = 0 < n_nodes < MAX_STORED_NODES
+        require(is_in_range, f"nodes must be fewer than {MAX_STORED_NODES}")
         check_array(self.kinds, "kinds", (n_trees,), "i", 0, len(self.bare_trees) - 1)
         check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
         k = len(self.bare_forest.classes_)
@@ -102,25 +100,20 @@ class PackedTrees:
         """Refuse children and features out of place, which kernels follow without a check."""
         n_nodes, n_features = len(self.values), self.bare_forest.n_features_in_
         children = np.stack([self.nodes["left_child"], self.nodes["right_child"]])
-        is_inner = children[0] != NO_CHILD
-        require(
-            (is_inner == (children[1] != NO_CHILD)).all(), "nodes must have two children or none"
-        )
+        is_inner, has_right = children != NO_CHILD
+        require((is_inner == has_right).all(), "nodes must have two children or none")
         roots = np.cumsum(self.counts) - self.counts
-        root = np.repeat(roots, self.counts)[is_inner]
-        links = children[:, is_inner]
-        is_in_tree = (links > np.flatnonzero(is_inner) - root) & (
-            links < np.repeat(self.counts, self.counts)[is_inner]
-        )
+        root, size = np.repeat([roots, self.counts], self.counts, axis=1)[:, is_inner]
+        links, parents = children[:, is_inner], np.flatnonzero(is_inner) - root
+        is_in_tree = (links > parents) & (links < size)
         require(is_in_tree.all(), "children must come after their parent, in its tree")
         n_parents = np.bincount((links + root).ravel(), minlength=n_nodes)
         n_parents[roots] += 1  # which have none
         require((n_parents == 1).all(), "nodes must have one parent each")
         feature = self.nodes["feature"]
-        is_feature = np.where(
-            is_inner, (feature >= 0) & (feature < n_features), feature == NO_FEATURE
-        )
-        require(is_feature.all(), f"features must be in [0, {n_features})")
+        is_column = (feature >= 0) & (feature < n_features)
+        is_valid = np.where(is_inner, is_column, feature == NO_FEATURE)
+        require(is_valid.all(), f"features must be in [0, {n_features})")
         sums = self.values[~is_inner].sum(axis=1)
         require(np.abs(sums - 1).max() < 1e-6, "values must sum to 1 in leaves")
 
@@ -147,15 +140,13 @@ class PackedTrees:
         for name, column in self.nodes.items():
             nodes[name] = column
         trees = []
-        start = 0
-        of_trees = np.column_stack([self.counts, self._depths(), self.seeds, self.kinds]).tolist()
-        for count, depth, seed, kind in of_trees:
-            part = slice(start, start + count)
-            start += count
+        end = np.cumsum(self.counts)
+        of_trees = np.column_stack([end - self.counts, end, self._depths(), self.seeds, self.kinds])
+        for start, stop, depth, seed, kind in of_trees.tolist():
             tree = _copy_with(self.bare_trees[kind], random_state=seed)
             tree.tree_ = Tree(n_features, n_classes, 1)
-            state = {"max_depth": depth, "node_count": count, "nodes": nodes[part]}
-            tree.tree_.__setstate__({**state, "values": values[part]})  # which copies the arrays
+            arrays = {"nodes": nodes[start:stop], "values": values[start:stop]}  # which are copied
+            tree.tree_.__setstate__({"max_depth": depth, "node_count": stop - start, **arrays})
             trees.append(tree)
         return _copy_with(self.bare_forest, estimators_=trees)
 
@@ -174,20 +165,15 @@ def pack_forest(forest: Any) -> PackedTrees | None:
         return None
     bare_trees = [_copy_with(tree, *TREE_ATTRIBUTES) for tree in trees]
     texts = [repr((type(tree), vars(tree))) for tree in bare_trees]
-    first_of = {text: i for i, text in reversed(list(enumerate(texts)))}
-    numbers = {text: kind for kind, text in enumerate(first_of)}
+    _, first, kinds = np.unique(texts, return_index=True, return_inverse=True)
     states = [tree.tree_.__getstate__() for tree in trees]
-    nodes = {
-        name: np.concatenate([state["nodes"][name] for state in states])
-        for name in NODE_DTYPE.names
-    }
-    values = np.concatenate([state["values"][:, 0] for state in states])
+    nodes = np.concatenate([state["nodes"] for state in states])
     return PackedTrees(
         _copy_with(forest, "estimators_"),
-        [bare_trees[i] for i in first_of.values()],
-        np.array([numbers[text] for text in texts], dtype=np.int64),
-        nodes,
-        values,
+        [bare_trees[i] for i in first],
+        kinds.astype(np.int64),
+        {name: nodes[name].copy() for name in NODE_DTYPE.names},
+        np.concatenate([state["values"][:, 0] for state in states]),
         np.array([state["node_count"] for state in states], dtype=np.int64),
         np.array([tree.random_state for tree in trees], dtype=np.int64),
     )

@@ -86,7 +86,9 @@ def write_model(
         with zipfile.ZipFile(part) as archive:
             types = sorted(set(_types_in(json.loads(archive.read(SCHEMA)))))
         check_readable(part, types)
-        header = {**_header(model, types), **_record_of(model), **(extra or {})}
+        # How a classifier, a calibrator or the model of a monitor came to be.
+        record = getattr(getattr(model, "model", model), "record_", {})
+        header = {**_header(model, types), **record, **(extra or {})}
         with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             text = json.dumps(header, indent=2, ensure_ascii=False)
             archive.writestr(HEADER, text.encode("utf-8", "backslashreplace"))
@@ -97,14 +99,14 @@ def _skops() -> Any:
 
     They take seconds and hundreds of megabytes.
     """
-    hidden = [name for name in ("torch", "dask", "cupy", "jax") if name not in sys.modules]
     is_new = "skops.io" not in sys.modules
-    for name in hidden if is_new else ():
-        sys.modules[name] = None  # type: ignore[assignment]
+    names = ("torch", "dask", "cupy", "jax") if is_new else ()
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         return needed("skops.io", "model files")
     finally:
-        for name in hidden if is_new else ():
+        for name in hidden:
             del sys.modules[name]
 
 
@@ -207,12 +209,6 @@ def _header(model: Any, types: Sequence[str]) -> dict[str, Any]:
         "n_features": getattr(model, "n_features_in_", None),
         "description": describe(model),
     }
-
-
-def _record_of(model: Any) -> dict[str, Any]:
-    """Return how a classifier, a calibrator or the model of a monitor came to be."""
-    record: dict[str, Any] = getattr(getattr(model, "model", model), "record_", {})
-    return record
 
 
 def describe(model: Any) -> dict[str, Any]:

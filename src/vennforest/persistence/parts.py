@@ -59,10 +59,7 @@ def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
         return value
     if id(value) not in memo:
         part = replace(value)
-        memo[id(value)] = (
-            (part if part is not value else _rebuilt(value, replace, memo)),
-            value,
-        )
+        memo[id(value)] = (_rebuilt(value, replace, memo) if part is value else part), value
     return memo[id(value)][0]
 
 

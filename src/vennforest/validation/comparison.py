@@ -65,12 +65,11 @@ def comparable(estimates: Estimates) -> dict[str, Any]:
             sums = np.bincount(np.arange(len(of_units)) % N_BLOCKS, of_units)
             rounded = [float(f"{total:.6g}") for total in sums.tolist()]
             measures[name] = {"value": value, "standard_error": error, "blocks": rounded}
-    positive = None if estimates.positive is None else estimates.event
     return {
         "format": FORMAT,
         "rows": digest.hexdigest(),
         "classes": [str(label) for label in estimates.labels.tolist()],
-        "positive": positive,
+        "positive": None if estimates.positive is None else estimates.event,
         "units": estimates.units,
         "measures": measures,
     }
@@ -124,9 +123,8 @@ def compare(
     pandas = needed("pandas", "data frames")
     check_inside(level, "level")
     first, second = _read(old, "old"), _read(new, "new")
-    for key in ("classes", "positive"):
+    for key, name in (("classes", "classes"), ("positive", "positive class")):
         if first[key] != second[key]:
-            name = "classes" if key == "classes" else "positive class"
             raise InputError(
                 f"new must have the {name} of old, {shown(first[key])}, got {shown(second[key])}"
             )
@@ -204,14 +202,10 @@ def _read(summary: Any, name: str) -> dict[str, Any]:
             "its data again"
         )
     try:
-        measures = {
-            key: (
-                float(measure["value"]),
-                float(measure["standard_error"]),
-                np.asarray(measure["blocks"], dtype=np.float64),
-            )
-            for key, measure in part["measures"].items()
-        }
+        measures = {}
+        for key, measure in part["measures"].items():
+            blocks = np.asarray(measure["blocks"], dtype=np.float64)
+            measures[key] = float(measure["value"]), float(measure["standard_error"]), blocks
         shapes = {blocks.shape for *_, blocks in measures.values()}
         require(len(shapes) < 2, "blocks must be as many for every measure")
         entries = {key: part[key] for key in ("rows", "classes", "positive")}

@@ -95,25 +95,23 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     no_better = expected >= expected[:, None]
     n_pooled, events_pooled = no_better @ n, no_better @ events
     prudent = beta.ppf(level, events_pooled + 1, np.maximum(n_pooled - events_pooled, 1e-300))
-    frame: pd.DataFrame = pandas.DataFrame(
-        {
-            "n": n,
-            "events": events.astype(int),
-            "expected": expected,
-            "observed": events / n,
-            "observed_low": np.where(events > 0, beta.ppf(tail, events, n - events + 1), 0.0),
-            "observed_high": np.where(events < n, beta.ppf(1 - tail, events + 1, n - events), 1.0),
-            "prudent": np.where(events_pooled < n_pooled, prudent, 1.0),
-            "binomial": upper,
-            "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
-            "too_low": holm(upper),
-            "too_high": holm(np.asarray(binom.cdf(events, n, expected))),
-            "ks": (n - events).cumsum() / (n - events).sum() - events.cumsum() / events.sum()
-            if 0 < events.sum() < n.sum()
-            else np.full(len(n), np.nan),
-        },
-        index=pandas.Index(names, name="grade"),
-    )
+    with np.errstate(invalid="ignore"):  # without events, or non-events, it is NaN
+        ks = (n - events).cumsum() / (n - events).sum() - events.cumsum() / events.sum()
+    columns = {
+        "n": n,
+        "events": events.astype(int),
+        "expected": expected,
+        "observed": events / n,
+        "observed_low": np.where(events > 0, beta.ppf(tail, events, n - events + 1), 0.0),
+        "observed_high": np.where(events < n, beta.ppf(1 - tail, events + 1, n - events), 1.0),
+        "prudent": np.where(events_pooled < n_pooled, prudent, 1.0),
+        "binomial": upper,
+        "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
+        "too_low": holm(upper),
+        "too_high": holm(np.asarray(binom.cdf(events, n, expected))),
+        "ks": ks,
+    }
+    frame: pd.DataFrame = pandas.DataFrame(columns, pandas.Index(names, name="grade"))
     return frame
 
 

@@ -7,27 +7,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import chdtri, expit, logit, ndtr, stdtrit
+from scipy.optimize.elementwise import find_root
+from scipy.special import chdtri, ndtr, stdtrit
 
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_inside, check_order
 from vennforest.metrics import Estimates
 from vennforest.metrics.calibration_line import line_of
-from vennforest.metrics.variance import effective_rows
+from vennforest.metrics.variance import SCALES, Scale, effective_rows
 from vennforest.validation.grades import grade_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SCALES: dict[str, Any] = {
-    "observed_expected": (np.log, np.exp),
-    "slope": (lambda slope: slope, lambda slope: slope),
-    "auc": (logit, expit),
-}
-"""Scale on which each measure is pooled over sites, and back from it."""
+POOLED_ON: dict[str, Scale] = {"observed_expected": "log", "slope": "identity", "auc": "log-odds"}
+"""Scale on which each measure is pooled over sites."""
 
-N_HALVINGS, N_VARIANCES = 80, 500
-"""Steps of bisection, and quantiles of the variance between sites."""
+N_VARIANCES = 500
+"""Number of quantiles of the variance between sites."""
 
 POOLED, NEW_SITE = "pooled", "another site"
 """Rows after those of the sites: the mean over sites, and the range for another one."""
@@ -102,41 +99,39 @@ def internal_external(
     if {POOLED, NEW_SITE} & set(names.tolist()):
         raise InputError(f"site must have other values than {POOLED!r} and {NEW_SITE!r}: rename it")
     rows: dict[str, dict[str, float]] = {}
-    pooled: dict[str, list[tuple[float, float]]] = {measure: [] for measure in SCALES}
+    pooled: dict[str, list[tuple[float, float]]] = {measure: [] for measure in POOLED_ON}
     for name in names.tolist():
         part = estimates.take(of_rows[estimates.is_counted] == name)
         event = part.main()
         line = line_of(event, level)
         rows[name] = {"n": len(event.p), "events": int(event.outcome.sum())}
         measures = (line.observed_expected, line.slope, part.auc(level=level))
-        for measure, estimate in zip(SCALES, measures, strict=True):
+        for (measure, scale), estimate in zip(POOLED_ON.items(), measures, strict=True):
             if estimate.standard_error > 0:
-                value = float(SCALES[measure][0](estimate.value))
+                value = float(SCALES[scale][0](estimate.value))
                 pooled[measure].append((value, estimate.standard_error))
             elif measure == "observed_expected" and not event.outcome.any():
                 expected = effective_rows(event.weight) * np.average(event.p, weights=event.weight)
                 value = -float(np.log(2 * expected + 1))  # of half an event
                 pooled[measure].append((value, 2**0.5))
-            rows[name] |= {
-                measure: estimate.value,
-                f"{measure}_low": estimate.low,
-                f"{measure}_high": estimate.high,
-            }
-    frame = pandas.DataFrame.from_dict(rows, orient="index").rename_axis("site")
-    over_sites: dict[str, dict[str, float]] = {
-        POOLED: dict(frame[["n", "events"]].sum()),
-        NEW_SITE: {},
-    }
-    for measure, (_, back) in SCALES.items():
+            rows[name] |= _cells(measure, estimate.value, estimate.low, estimate.high)
+    frame = pandas.DataFrame.from_dict(rows, orient="index")
+    over_sites: dict[str, Any] = {POOLED: dict(frame[["n", "events"]].sum()), NEW_SITE: {}}
+    for measure, scale in POOLED_ON.items():
         values, errors = np.reshape(pooled[measure], (-1, 2)).T
         mean, ends, range_of_new = pool(values, errors, level)
-        over_sites[POOLED][measure] = back(mean)
-        for name, (low, high) in ((POOLED, ends), (NEW_SITE, range_of_new)):
-            with np.errstate(over="ignore"):
-                over_sites[name] |= {f"{measure}_low": back(low), f"{measure}_high": back(high)}
+        back = SCALES[scale][1]
+        with np.errstate(over="ignore"):
+            over_sites[POOLED] |= _cells(measure, back(mean), *map(back, ends))
+            over_sites[NEW_SITE] |= _cells(measure, np.nan, *map(back, range_of_new))
     table: pd.DataFrame = pandas.concat([frame, frame.from_dict(over_sites, orient="index")])
     table.attrs["pooled"] = {measure: len(sites) for measure, sites in pooled.items()}
     return table
+
+
+def _cells(measure: str, value: float, low: float, high: float) -> dict[str, float]:
+    """Return the columns of a measure and the ends of its interval."""
+    return {measure: value, f"{measure}_low": low, f"{measure}_high": high}
 
 
 def pool(
@@ -160,12 +155,11 @@ def pool(
 
     def variance_of(q: FloatArray) -> FloatArray:
         """Return the variances between sites at which the generalised Q has given values, (m,)."""
-        below, above = np.zeros(len(q)), np.ptp(values) ** 2 * k / q
-        for _ in range(N_HALVINGS):  # Q falls as the variance rises
-            middle = (below + above) / 2
-            is_large = weighted(middle)[2] > q
-            below, above = np.where(is_large, middle, below), np.where(is_large, above, middle)
-        return np.where(weighted(np.zeros(1))[2] <= q, 0.0, above)
+        # Q falls as the variance rises, from its value without any.
+        ends = np.zeros(len(q)), np.ptp(values) ** 2 * k / q
+        solve: Any = find_root  # the stubs of which know no further arguments
+        root = solve(lambda between, q: weighted(between)[2] - q, ends, args=(q,))
+        return np.where(weighted(np.zeros(1))[2] <= q, 0.0, root.x)
 
     # Paule & Mandel: the variance between at which the generalised Q has its expectation.
     between = variance_of(np.array([k - 1.0]))
@@ -176,14 +170,13 @@ def pool(
     totals, means, _ = weighted(between)
     spreads = np.sqrt(1 / totals + between)
     farthest = 10 * float(spreads.max()) + float(np.ptp(values))
-    low, high = (
-        brentq(
-            lambda x, share=share: float(ndtr((x - means) / spreads).mean()) - share,
-            mean - farthest,
-            mean + farthest,
-        )
-        for share in (1 - tail, tail)
-    )
+
+    def excess(x: float, share: float) -> float:
+        """Return how much larger than ``share`` the share of new estimates below x is."""
+        return float(ndtr((x - means) / spreads).mean()) - share
+
+    search = mean - farthest, mean + farthest
+    low, high = (brentq(excess, *search, (share,)) for share in (1 - tail, tail))
     # Of alike sites the interval of the mean, by Student's quantile, may be the wider one.
     ends = mean - half, mean + half
     return mean, ends, (min(float(low), ends[0]), max(float(high), ends[1]))

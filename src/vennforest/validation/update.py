@@ -261,22 +261,37 @@ class UpdateRows:
         X = spline_features(z, np.unique(np.quantile(z, UPDATE_KNOT_QUANTILES if is_large else ())))
         X = X if np.ptp(z) > 0 else X[:, :1]
         largest = self._regress(X)
-        hypotheses = [choice for choice, m in N_COEFFICIENTS.items() if m < X.shape[1]]
-        rows = []
-        for choice in hypotheses:
-            smaller = N_COEFFICIENTS[choice]
+        smaller_models = {choice: m for choice, m in N_COEFFICIENTS.items() if m < X.shape[1]}
+        rows = {}
+        for choice, smaller in smaller_models.items():
             df = X.shape[1] - smaller
             gain = largest.log_likelihood - self._regress(X[:, :smaller]).log_likelihood
             statistic = max(0.0, 2 * gain)
             if self.groups is None:
                 pvalue = chi2.sf(statistic, df)
             else:
-                statistic /= design_effect(largest, X, z, self.codes, self.groups, smaller)
+                statistic /= self._design_effect(largest, X, self.groups, smaller)
                 pvalue = fisher.sf(statistic / df, df, max(1, self.groups.max()))
-            rows.append((statistic, df, float(pvalue)))
+            rows[choice] = (statistic, df, float(pvalue))
         names = ["statistic", "df", "pvalue"]
-        frame: pd.DataFrame = pandas.DataFrame(rows, hypotheses, names)
+        frame: pd.DataFrame = pandas.DataFrame.from_dict(rows, orient="index", columns=names)
         return frame
+
+    def _design_effect(
+        self, largest: LogisticFit, X: FloatArray, groups: IntArray, n_smaller: int
+    ) -> float:
+        """Return the mean factor by which groups inflate the variance of the last coefficients.
+
+        It is that of all but the first ``n_smaller`` ones of a regression on X (n, d), whose offset
+        are the log-odds, and at least 1.
+        """
+        p = expit(self.z + X @ largest.theta)
+        correlation = intragroup_correlation(self.codes.astype(np.float64), p, groups)
+        inverse = np.linalg.pinv(largest.hessian, hermitian=True)
+        robust = inverse @ variance_of_sums(X, p, groups, correlation) @ inverse
+        part = np.s_[n_smaller:, n_smaller:]
+        ratio = np.linalg.pinv(inverse[part], hermitian=True) @ robust[part]
+        return max(1.0, float(np.trace(ratio)) / len(ratio))
 
     def _regress(self, X: FloatArray, precision: float = 0.0) -> LogisticFit:
         """Fit what is added to the log-odds: a logistic regression on X (n, d)."""
@@ -349,28 +364,6 @@ class UpdateRows:
             return list(folds.split(self.p, self.codes, self.groups))
 
 
-def design_effect(
-    largest: LogisticFit,
-    X: FloatArray,
-    z: FloatArray,
-    codes: IntArray,
-    groups: IntArray,
-    n_smaller: int,
-) -> float:
-    """Return the mean factor by which groups inflate the variance of the last coefficients.
-
-    It is that of all but the first ``n_smaller`` ones of a regression on X (n, d) with the offset
-    z (n,), and at least 1.
-    """
-    p = expit(z + X @ largest.theta)
-    correlation = intragroup_correlation(codes.astype(np.float64), p, groups)
-    inverse = np.linalg.pinv(largest.hessian, hermitian=True)
-    robust = inverse @ variance_of_sums(X, p, groups, correlation) @ inverse
-    part = np.s_[n_smaller:, n_smaller:]
-    ratio = np.linalg.pinv(inverse[part], hermitian=True) @ robust[part]
-    return max(1.0, float(np.trace(ratio)) / len(ratio))
-
-
 def by_tests(tests: pd.DataFrame) -> tuple[str, str]:
     """Return the choice by closed testing, and the reason."""
     rejected = (tests["pvalue"] < TEST_LEVEL).to_numpy()
@@ -389,11 +382,9 @@ def by_tests(tests: pd.DataFrame) -> tuple[str, str]:
 
 def class_shares_of(model: Any) -> FloatArray | None:
     """Return the class shares (k,) for which a model's probabilities are right; None: unknown."""
-    shares: FloatArray | None
+    shares: FloatArray | None = getattr(model, "prior_", None)
     if isinstance(model, Calibrator):
         shares = model.class_shares_ if model.shift_ is None else model.shift_.shares
-    else:
-        shares = getattr(model, "prior_", None)
     return None if shares is None or (shares == 0).any() else shares
 
 
