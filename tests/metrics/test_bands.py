@@ -99,7 +99,8 @@ def test_difference_of_net_benefit_is_that_of_the_rows():
             rows = range(n) if groups is None else groups
             mean, margin = oracle.difference_of_net_benefit(y, p, q, threshold, rows, level)
             ends = curve.difference[i], curve.difference_low[i], curve.difference_high[i]
-            close(ends, (mean, mean - margin, mean + margin))
+            largest = max(1, threshold / (1 - threshold))  # of any rows
+            close(ends, (mean, max(mean - margin, -largest), min(mean + margin, largest)))
             close(curve.versus[i] + mean, curve.net_benefit[i])
 
 

@@ -125,4 +125,4 @@ def test_figures_do_not_overwrite_the_table_or_the_page(command, tmp_path, capsy
     table.rename(command[1])
     page = tmp_path / "calibration.svg"
     assert run(*command[:-1], page, "--figures", tmp_path) == 2
-    assert "the figures must not be written to the page" in capsys.readouterr().err
+    assert "the page must not be written to the figures" in capsys.readouterr().err
