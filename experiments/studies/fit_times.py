@@ -46,7 +46,7 @@ def main():
     output.unlink(missing_ok=True)
     for name in ("mixed-forest", "blend"):
         seconds(name, *draw(200, 2, 99))  # what is compiled at first use
-    for k in (2, 5, 10):
+    for k in (2, 5, 10, 20):
         for n, n_repeats in N_REPEATS.items():
             tables = [draw(n, k, seed) for seed in range(n_repeats)]
             times = [[seconds(name, *t) for name in ("mixed-forest", "blend")] for t in tables]

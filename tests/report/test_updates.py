@@ -10,6 +10,7 @@ from vennforest import CalibratedClassifier, update
 from vennforest.report import check
 from vennforest.report.measures import RAW
 from vennforest.report.words import say
+from vennforest.validation.update import TITLES
 
 
 def section(evaluation):
@@ -28,7 +29,7 @@ def test_updates_are_those_of_update():
     part = section(evaluation)
     result = update(p, y, groups=groups)
     np.testing.assert_allclose(part.frame["log_loss"], result.gains["log_loss"], rtol=0.02)
-    assert part.frame.index.tolist()[0] == "Keep the probabilities"
+    assert part.frame.index.tolist() == [TITLES[choice] for choice in result.gains.index]
     assert np.isnan(part.frame["gain"].iloc[0])
     texts = sentences(evaluation)
     assert f"Tests choose: move the intercept. {result.reason}" in texts[1]

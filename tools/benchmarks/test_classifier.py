@@ -228,7 +228,7 @@ def test_one_row_by_the_command(record, tmp_path):
     command(*predict)  # kernels are compiled once
     pairs = [(taken("-c", PEER), command(*predict)) for _ in range(7)]
     peer, ours = np.median(pairs, axis=0)
-    record("vennforest predict of one row, 300 trees", PEER, float(ours), 1.5, float(peer))
+    record("vennforest predict of one row, default fit", PEER, float(ours), 1.5, float(peer))
 
 
 def test_first_call(record):
