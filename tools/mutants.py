@@ -573,9 +573,6 @@ APPLICATION_FAULTS = {
             "half = float(stdtrit(k - 1, tail))",
             "half = float(stdtrit(k, tail))",
         ),
-    ],
-    "validation/test_sites.py::the_lines_over_sites_are_the_mean_of_their_rows_and_the_range": [
-        ("validation/sites.py", "max(1.0, q / (k - 1))", "max(1.0, q / k)"),
         ("validation/sites.py", "np.sqrt(1 / totals + between)", "np.sqrt(1 / totals)"),
     ],
     "validation/test_update.py": [

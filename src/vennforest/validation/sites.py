@@ -161,10 +161,11 @@ def pool(
         root = solve(lambda between, q: weighted(between)[2] - q, ends, args=(q,))
         return np.where(weighted(np.zeros(1))[2] <= q, 0.0, root.x)
 
-    # Paule & Mandel: the variance between at which the generalised Q has its expectation.
+    # Paule & Mandel: the variance between at which the generalised Q has its expectation, so that
+    # the factor by which Hartung & Knapp widen the interval is 1.
     between = variance_of(np.array([k - 1.0]))
-    total, mean, q = (float(values[0]) for values in weighted(between))
-    half = float(stdtrit(k - 1, tail)) * (max(1.0, q / (k - 1)) / total) ** 0.5
+    total, mean = (float(values[0]) for values in weighted(between)[:2])
+    half = float(stdtrit(k - 1, tail)) / total**0.5
     # Another estimate: a normal one for each quantile of the distribution of the variance.
     between = variance_of(chdtri(k - 1, (np.arange(N_VARIANCES) + 0.5) / N_VARIANCES))
     totals, means, _ = weighted(between)
