@@ -11,16 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
 
 pytest.importorskip("skops")
 
 import vennforest
 from support.forging import save_spoilt
-from vennforest import PlattScaling, PooledCalibration, Venn
+from vennforest import CalibratedClassifier, PlattScaling, PooledCalibration, Venn
 from vennforest._messages import InputError
 from vennforest.export import from_json, to_json
 from vennforest.persistence.forests import pack_forest
+from vennforest.persistence.parts import from_stored, to_stored
 from vennforest.sources import Fold
 
 ROWS = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
@@ -140,3 +142,27 @@ def test_counts_whose_sum_overflows_are_refused(tmp_path):
     save_spoilt(model, tmp_path / "m.skops")
     with pytest.raises(InputError, match="counts_ must have a finite sum"):
         vennforest.load(tmp_path / "m.skops")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("left", 60_000, "children"),
+        ("right", 0, "children"),
+        ("feature_idx", 3, "features"),
+        ("feature_idx", -1, "features"),
+        ("is_categorical", 1, "categories"),
+    ],
+)
+@pytest.mark.parametrize("is_blend", [False, True])
+def test_links_of_boosting_are_checked(is_blend, field, value, message):
+    y = (ROWS[:, 0] > 0) * 1
+    boosting = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2)
+    members = [("a", boosting), ("b", GaussianNB())] if is_blend else boosting
+    model = CalibratedClassifier(members, random_state=0).fit(ROWS, y)
+    stored = to_stored(model)
+    from_stored(stored)
+    fold = model._state.folds[0].model.members[0].folds[1] if is_blend else model._state.folds[1]
+    fold.model._predictors[2][0].nodes[field][0] = value
+    with pytest.raises(ValueError, match=message):
+        from_stored(stored)

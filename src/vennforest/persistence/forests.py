@@ -1,8 +1,9 @@
-"""Forests stored as a few arrays instead of two files and twenty attributes for each tree."""
+"""Forests as a few arrays instead of two files for each tree, and checks of boosted trees."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,27 @@ def pack_forest(forest: Any) -> PackedTrees | None:
         np.array([state["node_count"] for state in states], dtype=np.int64),
         np.array([tree.random_state for tree in trees], dtype=np.int64),
     )
+
+
+def check_boosting(model: Any) -> None:
+    """Refuse trees of histogram boosting whose links scikit-learn would follow out of bounds."""
+    n_features = model.n_features_in_
+    is_categorical = model._bin_mapper.is_categorical_
+    check_array(is_categorical, "is_categorical_", (n_features,), "u", 0, 1)
+    for tree in chain.from_iterable(model._predictors):
+        nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
+        is_shaped = nodes.ndim == 1 and len(nodes) > 0 and sets.shape[1:] == (8,)
+        require(is_shaped, "trees must have nodes, and 256 bits for each set of categories")
+        parents = np.flatnonzero(nodes["is_leaf"] == 0)
+        inner = nodes[parents]
+        for side in ("left", "right"):
+            is_in_tree = (inner[side] > parents) & (inner[side] < len(nodes))
+            require(is_in_tree.all(), "children must come after their parent, in its tree")
+        feature, of_set = inner["feature_idx"], inner[inner["is_categorical"] != 0]
+        is_column = (feature >= 0) & (feature < n_features)
+        require(is_column.all(), f"features must be in [0, {n_features})")
+        has_set = is_categorical[of_set["feature_idx"]] * (of_set["bitset_idx"] < len(sets))
+        require(has_set.all(), "categories must be of categorical features")
 
 
 def _copy_with(estimator: Any, *dropped: str, **attributes: Any) -> Any:

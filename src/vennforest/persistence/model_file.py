@@ -127,8 +127,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     """Read a model from a file, without running code from it.
 
     A file may contain types of vennforest, types that skops trusts, trees of scikit-learn, and
-    those of skrub's ``TableVectorizer``. The fitted state of vennforest's own types and of
-    forests is checked; other arrays are not, so load files from people you trust.
+    those of skrub's ``TableVectorizer``. The fitted state of vennforest's own types, of forests and
+    of histogram boosting is checked; other arrays are not, so load files from people you trust.
 
     Parameters
     ----------

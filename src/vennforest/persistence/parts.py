@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import _split
 
 from vennforest._state import check_state, is_own_type, with_state
-from vennforest.persistence.forests import PackedTrees, pack_forest
+from vennforest.persistence.forests import PackedTrees, check_boosting, pack_forest
 
 Memo = dict[int, tuple[Any, Any]]
 """New and old object by id of the old one, which is kept so that its id is not reused."""
@@ -28,13 +29,15 @@ def from_stored(model: Any) -> Any:
     Raises
     ------
     ValueError
-        If ``_check_state`` of an object rejects its state.
+        If ``_check_state`` of an object rejects its state, or trees of boosting have wrong links.
     """
     memo: Memo = {}
     restored = _replaced(model, _restored_part, memo)
     for part, _ in memo.values():
         if is_own_type(type(part)):
             check_state(part)
+        if isinstance(part, HistGradientBoostingClassifier) and hasattr(part, "_predictors"):
+            check_boosting(part)
     return restored
 
 
