@@ -120,7 +120,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
-        score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
+        score of all trees (`PooledCalibration`), or one map of a blend of two classes. The others:
+        see `Multiprobability.merge`.
         ``"auto"``: that of the method, which is ``"pooled"`` for Venn–Abers and ``"midpoint"`` for
         Venn unless an instance names another.
     by : str, int or callable, default=None
@@ -586,7 +587,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """The estimator's own importance of each column, (d,); the mean over several models."""
+        """The estimator's own importance of each column, (d,); the mean over folds.
+
+        An AttributeError of estimators without it, and of a blend.
+        """
         return np.asarray(np.mean([m.feature_importances_ for m in self.estimators_], axis=0))
 
 
