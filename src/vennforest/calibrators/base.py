@@ -409,6 +409,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of the shape of ``probability``
             Scores; NaN where every score of the range has a smaller probability.
+
+        Raises
+        ------
+        ValueError
+            With more than two classes, for a map that is not monotone, such as `Venn`, and for
+            probabilities outside (0, 1).
         """
         check_is_fitted(self, "classes_")
         p = np.asarray(probability, np.float64)

@@ -377,6 +377,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         instead_of : mapping of label to float, optional
             The shares in the population of the calibration examples, where they are known; by
             default ``prior_``, the shares counted among these examples.
+
+        Raises
+        ------
+        ValueError
+            For labels that are no classes, and for shares outside (0, 1) or of another sum.
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
