@@ -37,8 +37,8 @@ class TableColumns(TableTransformer):
 
     A column of text contains numbers, booleans or dates if every cell is a number, is true or
     false, or is a date in one common format; cells that are blank or say NA, N/A, #N/A, <NA>, NaN,
-    -NaN, n/a, nan, -nan, null or NULL are missing. A column of categories is text, and durations are
-    numbers of seconds.
+    -NaN, n/a, nan, -nan, null or NULL are missing. A column of categories is text, and durations
+    are numbers of seconds.
 
     Parameters
     ----------
