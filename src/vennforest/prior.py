@@ -320,14 +320,21 @@ def _log_factors_of_two(p: FloatArray, means: FloatArray, weight: FloatArray) ->
 
 @dataclass(frozen=True, eq=False)
 class PriorEstimate:
-    """Estimated shares of the classes among unlabelled objects."""
+    """Estimated shares of the classes among unlabelled objects.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        The labels.
+    estimate : ndarray of shape (k,)
+        The share of each, in [0, 1]; they sum to 1.
+    identified : bool
+        Whether the scores identify the shares of all classes.
+    """
 
     classes: NDArray[Any]
-    """The labels, of shape (k,)."""
     estimate: FloatArray
-    """The share of each, in [0, 1], of shape (k,); they sum to 1."""
     identified: bool
-    """Whether the scores identify the shares of all classes."""
 
     @property
     def shares(self) -> dict[Any, float]:

@@ -245,7 +245,8 @@ def test_the_reason_is_that_of_each_model():
     model = CalibratedClassifier(estimators(), random_state=0).fit(X, y, groups=np.arange(240) // 2)
     assert model.calibrate_on_ == "cv"
     reasons = model.calibrate_on_reason_.split("; ")
-    assert reasons[0] == "groups were given, and folds keep each of them together"
+    assert reasons[0] == "forest: groups were given, and folds keep each of them together"
+    assert reasons[1].split(": ")[0] == ", ".join(name for name, _ in estimators()[1:])
     assert len(reasons) == 2
 
 

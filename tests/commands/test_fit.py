@@ -104,6 +104,9 @@ def test_the_summary_and_the_header_of_a_blend_have_its_weights(tmp_path, capsys
     weights = blend_of(tmp_path / "t.csv", tmp_path / "m.skops")
     assert re.fullmatch(r"Blend of mixed-forest \(0\.\d\d\), logistic \(0\.\d\d\)", weights)
     assert f"{weights}." in capsys.readouterr().err
+    description = read_header(tmp_path / "m.skops")["description"]
+    assert description["estimators"] == 6  # one forest, and a linear model of each fold
+    assert description["reason"].startswith("mixed-forest: ")
 
 
 @pytest.mark.slow

@@ -170,6 +170,9 @@ def test_what_is_refused():
     assert none.threshold is None
     with pytest.raises(ValueError, match="29 examples of the class are needed at least and 25"):
         none.decide(scores)
+    ranks, is_high = np.arange(85), np.arange(85) >= 50  # with two starts the first takes 36 rows
+    assert "36 examples of the class are" in threshold_for(ranks, is_high, precision=0.9).reason
+    assert threshold_for(np.arange(86), np.arange(86) >= 50, precision=0.9).threshold == 50
     few = threshold_for(scores, y, specificity=0.9)
     assert "29 examples of other classes are needed at least and 25 are there" in few.reason
     with pytest.raises(ValueError, match=r"groups must have shape \(50,\), got \(49,\)"):

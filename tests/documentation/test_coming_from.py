@@ -42,6 +42,18 @@ def test_scikit_learn_folds(k, model, theirs, ours, ensemble):
     np.testing.assert_allclose(p, q, atol=1e-4)
 
 
+def test_probabilities_beyond_the_calibration_scores_are_clipped():
+    X, y = make_classification(500, 6, flip_y=0.1, random_state=2)
+    frozen = FrozenEstimator(LogisticRegression().fit(X[:240], y[:240]))
+    there = CalibratedClassifierCV(frozen).fit(X[240:300], y[240:300])
+    here = CalibratedClassifier(frozen, method="platt").fit(X[240:300], y[240:300])
+    low, high = here.calibrator_.clip_[0]
+    raw, p, q = (m.predict_proba(X[300:])[:, 1] for m in (frozen, there, here))
+    is_inside = (raw >= low) & (raw <= high)
+    np.testing.assert_allclose(p[is_inside], q[is_inside], atol=1e-6)
+    assert abs(p - q)[~is_inside].max() > 0.01
+
+
 @pytest.mark.parametrize(("model", "theirs", "ours"), [case[:3] for case in SAME[::2]])
 def test_scikit_learn_frozen(model, theirs, ours):
     X, y = DATA[2]

@@ -141,6 +141,7 @@ def test_a_file_that_is_no_table_is_refused_in_one_sentence(tmp_path, name):
 @pytest.mark.parametrize(("text", "n_rows"), [
     ("a,b,c\n1,2,\n,,\nNA,NA,NA\n", 3), ('a,b,c\n1,2,""\n1,"2\n\n3",\n', 2),
     ("a\n1\n\nNA\n", 3), ("a\r\n\r\n1\r\n\r\n\r\n", 2), ("\n\na\n1\n\n\n", 1),
+    ("\na,b\n1,2\n\n3,4\n\n", 3),
     ("a,b\r\n1,\r\n2,\r\n", 2), ("a, b\n1, \n", 1),
     ("a,b\n" + "word " * 60_000 + ",1\nshort,\n", 2), ('a,b\n5" pipe,1\n', 1),
 ])  # fmt: skip

@@ -396,9 +396,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return the scores at which the second of two classes reaches given probabilities.
 
         Each is the smallest score with at least this probability, or the largest if the probability
-        falls with the score. Bisection finds it in [0, 1] for probabilities, between log-odds of
-        -700 and 700 for maps that read log-odds as probabilities, and for other scores between the
-        ends of the calibration scores.
+        falls with the score; the map of a pool can do both, and then it is one of several. It
+        is found by bisection: in [0, 1] for probabilities, between log-odds of -700 and 700 for
+        maps that read log-odds as probabilities, and else between the ends of the calibration
+        scores.
 
         Parameters
         ----------
@@ -409,6 +410,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of the shape of ``probability``
             Scores; NaN where every score of the range has a smaller probability.
+
+        Raises
+        ------
+        ValueError
+            With more than two classes, for a map that is not monotone, such as `Venn`, and for
+            probabilities outside (0, 1).
         """
         check_is_fitted(self, "classes_")
         p = np.asarray(probability, np.float64)

@@ -36,10 +36,11 @@ class PlattScaling(OneVsRestCalibrator):
         weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1); of separable scores the sigmoid
         is then steep.
     on : {"auto", "probability", "logit", "score"}, default="auto"
-        What scores are: see ``vennforest.scores``. s is the log-odds of a probability; 0 and 1,
-        which forests give, are moved halfway to the nearest calibration score inside, as are logits
-        of masked classes. Logits and other scores are s themselves. ``"auto"``: of one column
-        probabilities if all calibration scores are in [0, 1], else scores.
+        What scores are: see ``vennforest.scores``. s is the log-odds of a probability, which is
+        clipped halfway between 0 or 1 and the nearest calibration score inside, and at 0.01 or 0.99
+        where that is nearer to 0 or 1; so are logits of masked classes. Logits and other scores are
+        s themselves. ``"auto"``: of one column probabilities if all calibration scores are in
+        [0, 1], else scores.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class BetaCalibration(OneVsRestCalibrator):
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
     Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so it does not
-    decrease. Scores of 0 and 1 are moved as in `PlattScaling`. Many classes: one map per class
+    decrease. Scores are clipped as in `PlattScaling`. Many classes: one map per class
     against the rest, normalised.
 
     Parameters

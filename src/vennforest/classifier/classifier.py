@@ -120,7 +120,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
-        score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
+        score of all trees (`PooledCalibration`), or one map of a blend of two classes. The others:
+        see `Multiprobability.merge`.
         ``"auto"``: that of the method, which is ``"pooled"`` for Venn–Abers and ``"midpoint"`` for
         Venn unless an instance names another.
     by : str, int or callable, default=None
@@ -376,6 +377,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         instead_of : mapping of label to float, optional
             The shares in the population of the calibration examples, where they are known; by
             default ``prior_``, the shares counted among these examples.
+
+        Raises
+        ------
+        ValueError
+            For labels that are no classes, and for shares outside (0, 1) or of another sum.
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
@@ -586,7 +592,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """The estimator's own importance of each column, (d,); the mean over several models."""
+        """The estimator's own importance of each column, (d,); the mean over folds.
+
+        An AttributeError of estimators without it, and of a blend.
+        """
         return np.asarray(np.mean([m.feature_importances_ for m in self.estimators_], axis=0))
 
 

@@ -66,7 +66,7 @@ def fit_folds(
         model = clone(model).set_params(cv=list(model.cv))  # a generator ends
     split_seed = split_state.randint(2**31 - 1) if is_blend else 0
     folds: dict[str, list[Fold]] = {}
-    used: dict[tuple[str, str], None] = {}
+    members_by_reason: dict[tuple[str, str], list[str]] = {}
     for name, (estimator, data) in members.items():
         state = RandomState(split_seed) if is_blend else split_state  # members share their folds
         try:
@@ -77,9 +77,15 @@ def fit_folds(
             if is_blend:
                 error.add_note(f"estimator {name!r} must fit the data")
             raise
-        used[source, reason] = None
-    names, reasons = (list(dict.fromkeys(part)) for part in zip(*used, strict=True))
-    reason = "; ".join(reasons)
+        members_by_reason.setdefault((source, reason), []).append(name)
+    names = list(dict.fromkeys(source for source, _ in members_by_reason))
+    if len(members_by_reason) == 1:
+        ((_, reason),) = members_by_reason
+    else:
+        reason = "; ".join(
+            f"{', '.join(of_reason)}: {reason}"
+            for (_, reason), of_reason in members_by_reason.items()
+        )
     _warn_of_no_effect(model, names, reason)
     fitted = [blend_models(folds, data)] if is_blend else folds[name]
     return fitted, " and ".join(names), reason

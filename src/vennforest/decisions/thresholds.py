@@ -457,6 +457,8 @@ def _reason(promise: Promise, target: float, delta: float, n: int, positives: in
         f"no threshold promises {promise}={target:g} with probability {1 - delta:g} with these data"
     )
     if promise != "cost":
+        if promise == "precision":  # the starts of tests share delta
+            delta = _starts(n, target, delta)[1]
         n_needed = min_examples(1 - target if promise == "false_alarms" else target, delta)
         kind, available = {
             "false_alarms": ("examples", n),

@@ -98,8 +98,8 @@ class Estimates(ClassEstimates):
     Examples
     --------
     >>> estimates = Estimates([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50)
-    >>> auc = estimates.log_loss()
-    >>> round(auc.value, 3), round(auc.low, 3), round(auc.high, 3)
+    >>> loss = estimates.log_loss()
+    >>> round(loss.value, 3), round(loss.low, 3), round(loss.high, 3)
     (0.27, 0.246, 0.295)
     """
 
@@ -237,7 +237,7 @@ class Estimates(ClassEstimates):
         return line_of(self.of_event(), level)
 
     def observed_expected(self, *, level: float = 0.95) -> IntervalEstimate:
-        """Return the ratio of observed to expected events, see `line`."""
+        """Return the ratio of observed to expected events, with its interval: see `line`."""
         return self.line(level=level).observed_expected
 
     def distances(

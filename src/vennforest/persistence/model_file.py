@@ -221,11 +221,14 @@ def describe(model: Any) -> dict[str, Any]:
     estimators = model.estimators_
     is_pipeline = isinstance(estimators[0], Pipeline)
     steps = [step for _, step in estimators[0].steps] if is_pipeline else estimators[:1]
+    n_models = len(estimators)
+    if hasattr(model, "blend_"):
+        n_models = sum(len(member.folds) for member in estimators[0].members)
     entries |= {
         "method": _text(model.method),
         "merge": model.merge,
         "estimator": ", then ".join(map(_text, steps)),
-        "estimators": len(estimators),
+        "estimators": n_models,
         "calibrate_on": model.calibrate_on_,
         "reason": model.calibrate_on_reason_,
         "calibration_examples": len(model.calibration_y_),

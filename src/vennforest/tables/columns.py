@@ -36,8 +36,9 @@ class TableColumns(TableTransformer):
     Columns that were not in training are left out.
 
     A column of text contains numbers, booleans or dates if every cell is a number, is true or
-    false, or is a date in one common format; cells that are blank or say NA, N/A, NaN, n/a, nan,
-    null or NULL are missing. A column of categories is text, and durations are numbers of seconds.
+    false, or is a date in one common format; cells that are blank or say NA, N/A, #N/A, <NA>, NaN,
+    -NaN, n/a, nan, -nan, null or NULL are missing. A column of categories is text, and durations
+    are numbers of seconds.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class TableColumns(TableTransformer):
         - ``"date"``, or ``"date %d.%m.%Y"`` with a format, or ``"date zoned"`` for times that all
           have a time zone.
         - ``"category"`` or ``"text"``: cells are kept as text, numbers too.
-        - ``"boolean"``: true, false, yes, no, 1, 0.
+        - ``"boolean"``: true, false, yes, no, y, n, t, f, 1, 0, 1.0, 0.0, in either case.
         - ``"drop"``: the column is left out.
     missing : list of str, optional
         Cells that stand for missing values, in all columns: text such as ``"n.d."``, with or

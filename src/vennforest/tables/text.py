@@ -91,7 +91,7 @@ def one_sign(text: str) -> str:
 class TextTable:
     """A CSV or TSV file; all cells are text, unchanged.
 
-    An empty line is a row with an empty cell, but for those at the end, and before a header.
+    An empty line is a row of missing cells, but for those at the end, and before a header.
     """
 
     n_rows = None

@@ -50,8 +50,8 @@ def parse_type(declared: Any, name: str) -> tuple[str, str | None]:
     kind, _, date_format = str(declared).strip().partition(" ")
     if kind not in DECLARABLE or (date_format and kind != "date"):
         raise InputError(
-            f"the type of column {name!r} must be number, date, date and a format, category, text, "
-            f"boolean or drop, got {declared!r}"
+            f"the type of column {name!r} must be number, date, date and a format, date zoned, "
+            f"category, text, boolean or drop, got {declared!r}"
         )
     try:
         pd.to_datetime([""], format=date_format if date_format != ZONED else None)
