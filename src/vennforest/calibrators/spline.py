@@ -9,9 +9,9 @@ from scipy.special import expit
 
 from vennforest._validation import FloatArray, check_array
 from vennforest.calibrators.base import normalised_formula
-from vennforest.calibrators.formula import Term, Value, entry_or_row
+from vennforest.calibrators.formula import Term, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
-from vennforest.calibrators.softmax import AnyTerm, ProbabilityCalibrator, shrunk, smoothed_shares
+from vennforest.calibrators.softmax import ProbabilityCalibrator, shrunk_pair, smoothed_shares
 from vennforest.counts import ScoreCounts
 
 N_KNOTS = 8  # knots of the slope
@@ -104,13 +104,6 @@ class SplineCalibration(ProbabilityCalibrator):
         t = z - row["knot"]
         f = row["value"] + t * (row["slope"] + t * row["bend"])
         return normalised_formula(f.logistic(), p, len(tables))
-
-
-def shrunk_pair(
-    scores: AnyTerm, c: float, share_of_rest: Value, share: Value
-) -> tuple[AnyTerm, AnyTerm]:
-    """Return `shrunk` of 1 minus the scores of a class, and of the scores."""
-    return shrunk(1.0 - scores, c, share_of_rest, 2), shrunk(scores, c, share, 2)
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:

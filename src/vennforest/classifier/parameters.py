@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from vennforest._messages import shown, warn
 from vennforest._validation import FloatArray, InputError, check_count, check_option
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.classifier.by_groups import check_by
 from vennforest.classifier.fitting import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
 from vennforest.sources import Subforest
@@ -127,8 +126,12 @@ def check_parameters(model: Any) -> None:
     if model.merge != "auto" and not method_has_bounds(model.method):
         name = model.method if isinstance(model.method, str) else type(model.method).__name__
         warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
-    if model.by is not None:
-        check_by(model.by)
+    is_column = isinstance(model.by, str | Integral) and not isinstance(model.by, bool)
+    if not (model.by is None or is_column or callable(model.by)):
+        raise InputError(
+            "by must be the name or position of a column, or a function of rows, got "
+            f"{shown(model.by)}"
+        )
     if isinstance(model.estimator, list):
         named_estimators(model.estimator)
         names = [name for name, _ in model.estimator]

@@ -131,14 +131,7 @@ def check(
     predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)
     if sample_weight is not None or follow_up is not None:
         predictions = _weighted(asked.with_positive(predictions), sample_weight, follow_up, remarks)
-    return assemble(
-        predictions,
-        origin,
-        asked,
-        len(codes),
-        notes=remarks,
-        settings=settings,
-    )
+    return assemble(predictions, origin, asked, len(codes), notes=remarks, settings=settings)
 
 
 def _weighted(
@@ -214,12 +207,7 @@ def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origi
 
 
 def _estimates(
-    name: str,
-    values: Any,
-    labels: NDArray[Any],
-    n: int,
-    positive: Any,
-    named: ArrayLike | None,
+    name: str, values: Any, labels: NDArray[Any], n: int, positive: Any, named: ArrayLike | None
 ) -> MethodEstimates:
     """Return the estimates of one model, (n, k)."""
     bounds = None

@@ -12,15 +12,8 @@ from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import (
-    CalibrationLine,
-    IntervalEstimate,
-)
-from vennforest.metrics.losses import (
-    Difference,
-    log_losses,
-    squared_losses,
-)
+from vennforest.metrics import CalibrationLine, IntervalEstimate
+from vennforest.metrics.losses import Difference, log_losses, squared_losses
 from vennforest.report.measures import (
     BASELINE,
     CALIBRATION_TEST_LEVEL,

@@ -13,17 +13,10 @@ from scipy.special import logit, ndtri
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
-from vennforest.metrics import (
-    Estimates,
-)
+from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
-from vennforest.metrics.losses import (
-    Difference,
-    difference_over_rows,
-    log_losses,
-    squared_losses,
-)
+from vennforest.metrics.losses import Difference, difference_over_rows, log_losses, squared_losses
 from vennforest.metrics.variance import units_of
 from vennforest.multiprobability import Multiprobability
 

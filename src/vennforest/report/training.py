@@ -23,11 +23,7 @@ from vennforest._validation import FloatArray, InputError, IntArray, encode_labe
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import blend_classifiers
-from vennforest.classifier.prediction import (
-    intervals_at,
-    predict_scores,
-    score_rows,
-)
+from vennforest.classifier.prediction import intervals_at, predict_scores, score_rows
 from vennforest.forest import leaves_rows_out
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.measures import BLEND, RAW, MethodEstimates, Predictions
@@ -268,11 +264,7 @@ def _predicted(
 
 
 def pool_folds(
-    folds: Sequence[FoldEstimates],
-    name: str,
-    n: int,
-    classes: NDArray[Any],
-    rows: IntArray,
+    folds: Sequence[FoldEstimates], name: str, n: int, classes: NDArray[Any], rows: IntArray
 ) -> MethodEstimates:
     """Pool the estimates of one method, or model, over the folds.
 
