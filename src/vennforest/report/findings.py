@@ -418,7 +418,6 @@ def find(
     ``n_rows`` is the number of rows given, of which some may not have been predicted. Returns the
     predictions with their positive class too.
     """
-    question.check(predictions.classes)
     predictions = question.with_positive(predictions)
     seed, groups, codes = question.random_state, predictions.groups, predictions.codes
     tolerance, is_binary = question.tolerance, predictions.positive is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -91,8 +91,7 @@ def cross_validate(
     if is_shared:
         model = clone(model).set_params(estimator=classifier)
     fold = np.full(len(codes), -1, dtype=np.intp)
-    of_methods: list[FoldEstimates] = []
-    of_models: list[FoldEstimates] = []
+    of_folds: list[FoldEstimates] = []
     classifiers, warned = dict(classifiers), list[str]()
     for i, (train, test) in enumerate(splits):
         fold[test] = i
@@ -107,9 +106,8 @@ def cross_validate(
             X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
         training = X_train, y[train], fit_options
         fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
-        of_methods.append((test, present, estimates))
         compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
-        of_models.append((test, present, compared))
+        of_folds.append((test, present, {**estimates, **compared}))
         if is_one_group:
             warned.append("the rows to train on are of one group, so calibration splits its rows")
         absent = np.delete(classes, present).astype(str).tolist()
@@ -128,19 +126,20 @@ def cross_validate(
             "predicts them."
         )
     trained_in_all = ["", *classifiers, BLEND] if classifiers else []
+
+    def pooled(names: Iterable[str]) -> dict[str, MethodEstimates]:
+        return {name: pool_folds(of_folds, name, len(codes), classes, tested) for name in names}
+
     predictions = Predictions(
         classes,
         codes[tested],
         fold[tested],
         rows[tested],
-        {name: pool_folds(of_methods, name, len(codes), classes, tested) for name in estimates},
+        pooled(estimates),
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
         None if weight is None else weight[tested],
         float(np.mean([len(test) / len(train) for train, test in splits])),
-        compared={
-            name: pool_folds(of_models, name, len(codes), classes, tested)
-            for name in trained_in_all
-        },
+        compared=pooled(trained_in_all),
     )
     return predictions, fitted, {} if encoder is None else dict(encoder.encodings_)
 
