@@ -33,7 +33,6 @@ from vennforest.calibrators.direction import (
     check_range,
     expected_range,
     reversal_center,
-    score_ends,
     warn_of_confidence,
     warn_of_other_columns,
 )
@@ -168,30 +167,32 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             fewer than two classes; or the examples leave the direction in doubt.
         """
         check_order(scores, y=y, sample_weight=sample_weight)
-        return self._fit_examples(scores, y, sample_weight, classes, increasing)
-
-    def _fit_examples(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        increasing: Increasing = True,
-        *,
-        warns: bool = True,
-    ) -> Self:
-        """Do what ``fit`` does; without ``warns``, weights were warned of before."""
         array = as_numbers(scores)
         if not len(array):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
-        codes, labels, weight = read_examples(array, y, sample_weight, classes, warns=warns)
+        codes, labels, weight = read_examples(array, y, sample_weight, classes)
         array = as_numbers(in_class_order(scores, labels, self.on, named=classes))
-        checked = self._read_scores(array, len(labels), self.on)
+        return self._fit_examples(array, codes, labels, weight, column_codes(classes), increasing)
+
+    def _fit_examples(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        classes: NDArray[Any],
+        weight: FloatArray | None,
+        columns: IntArray | None = None,
+        increasing: Increasing = True,
+    ) -> Self:
+        """Fit to examples with class indices (n,) and scores in the order of the classes (k,).
+
+        ``columns`` (k,) are the classes of the columns of new scores; None: they are sorted.
+        """
+        checked = self._read_scores(scores, len(classes), self.on)
         x = self._as_read(checked)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
-        counts = count_examples(labels, x, codes, weight, sort=sort)
-        self._fit_read(replace(counts, column_codes=column_codes(classes)), checked, increasing)
+        counts = count_examples(classes, x, codes, weight, sort=sort)
+        self._fit_read(replace(counts, column_codes=columns), checked, increasing)
         self._remember(self._reversed(x), codes, weight)
         return self
 
@@ -271,7 +272,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
         self.on_ = kind
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
-        self.score_ends_ = score_ends(counts, kind)
+        x = counts.scores[~are_masked(counts.scores, kind)]
+        self.score_ends_ = np.array([x.min(), x.max()]) if x.size else np.zeros(2)
         self.score_range_ = expected_range(self.score_ends_, counts.total)
         self.reversed_at_, self.shift_ = center, None
         self._fit(counts if center is None else counts.moved_to(center - counts.scores))

@@ -64,22 +64,16 @@ class SplineCalibration(ProbabilityCalibrator):
     roughness_: FloatArray
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
-        self.knots_, self.slopes_ = [], []
-        shares, intercepts, roughness = [], [], []
-        for column in counts.columns():
-            column = group_scores(column)
+        fits = []
+        for column in map(group_scores, counts.columns()):
             share = smoothed_shares(column)
             of_rest, of_class = shrunk_pair(column.scores, self.shrinkage, *share)
             z = np.log(of_class) - np.log(of_rest)
             knots = place_knots(z, column.weights.sum(axis=1))
-            theta, penalty = fit_slopes(z, column.weights, knots)
-            self.knots_.append(knots)
-            self.slopes_.append(theta[:-1])
-            shares.append(share)
-            intercepts.append(theta[-1])
-            roughness.append(penalty)
-        self.shares_ = np.array(shares)
-        self.intercept_, self.roughness_ = np.array(intercepts), np.array(roughness)
+            theta, roughness = fit_slopes(z, column.weights, knots)
+            fits.append((knots, theta[:-1], share, theta[-1], roughness))
+        self.knots_, self.slopes_, *others = map(list, zip(*fits, strict=True))
+        self.shares_, self.intercept_, self.roughness_ = map(np.array, others)
 
     def _check_map(self) -> None:
         for slopes in self.slopes_:

@@ -426,13 +426,13 @@ class VennAbers(BoundedCalibrator):
         ends = np.minimum(low, p), np.maximum(high, p)
         return TopLabels(self.classes_[top], p, lower, upper, *ends)
 
-    def _interval_curves(
-        self, level: float, method: IntervalMethod = "likelihood-ratio"
-    ) -> list[ScoreIntervals]:
+    def _interval_curves(self, level: float) -> list[ScoreIntervals]:
         """Return the curves of ``predict_confidence``, one for each column of scores."""
-        return [self._interval_curve(j, level, method) for j in range(len(self.scores_))]
+        return [self._interval_curve(j, level) for j in range(len(self.scores_))]
 
-    def _interval_curve(self, j: int, level: float, method: IntervalMethod) -> ScoreIntervals:
+    def _interval_curve(
+        self, j: int, level: float, method: IntervalMethod = "likelihood-ratio"
+    ) -> ScoreIntervals:
         """Return the curve of a column, computed once for a level and method."""
         level = check_inside(level, "level")
         if (j, level, method) not in self._curves:

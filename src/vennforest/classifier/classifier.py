@@ -234,6 +234,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             by_groups, by_codes = ByGroups.fit(self.by, X, len(data))
         hashes = hash_rows(X)
         folds, source, reason = fit_folds(self, members, hashes, random_state, split_state)
+        X = as_read(X, folds[0].model)
         fitted = FittedClassifier(
             classes,
             folds,
@@ -241,16 +242,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             reason,
             n_rows=len(data),
             n_equal_pairs=count_equal_pairs(hashes),
+            row_sketch=sketch_rows(hash_rows(X)),
             row_groups=data.groups,
             by_groups=by_groups,
             by_codes=by_codes,
+            columns=TrainingColumns.of(columns_of_frame(X), len(data)) if is_frame(X) else None,
             column_names=column_names,
         )
-        X = as_read(X, folds[0].model)
-        columns = TrainingColumns.of(columns_of_frame(X), len(data)) if is_frame(X) else None
-        return self._calibrate(
-            replace(fitted, row_sketch=sketch_rows(hash_rows(X)), columns=columns)
-        )
+        return self._calibrate(fitted)
 
     def recalibrate(
         self, method: str | Calibrator = "venn-abers", *, merge: ClassifierMerge = "auto"
@@ -294,9 +293,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def _warn_of_columns(self, X: Any) -> None:
         """Warn of the columns of a data frame that differ from those of training."""
-        if self._state.columns is not None:
-            for difference in self._state.column_differences(X):
-                warn(difference.message)
+        for difference in self._state.column_differences(X):
+            warn(difference.message)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
