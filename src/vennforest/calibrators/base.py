@@ -28,14 +28,8 @@ from vennforest._validation import (
     check_order,
     require,
 )
-from vennforest.calibrators.direction import (
-    Increasing,
-    check_range,
-    expected_range,
-    reversal_center,
-    warn_of_confidence,
-    warn_of_other_columns,
-)
+from vennforest.calibrators import direction
+from vennforest.calibrators.direction import Increasing
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
     FormulaFunction,
@@ -214,16 +208,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             is_unit = self._reads != "order" and "probability" in (kind, self._reads)
             x = counts.scores
             is_unit |= not self._is_monotone and x.min() >= 0 and x.max() <= 1
-            center = reversal_center(counts, increasing, is_unit)
+            center = direction.reversal_center(counts, increasing, is_unit)
         self._fit_checked(counts, center, kind=kind)
         self.mask_distance_, self.column_codes_ = checked.mask_distance, counts.column_codes
         if counts.scores.ndim == 1:
-            warn_of_confidence(counts)
+            direction.warn_of_confidence(counts)
         else:
             is_of_logits = kind == "logit" and self._reads == "logits"
             to_probabilities = FormulaFunction(softmax(Score()))
             x = to_probabilities(counts.scores) if is_of_logits else counts.scores
-            warn_of_other_columns(replace(counts, scores=x))
+            direction.warn_of_other_columns(replace(counts, scores=x))
         self._warn_of_fit(counts)
         if kind != "probability":
             self._warn_of_far_scores(counts)
@@ -274,7 +268,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
         x = counts.scores[~are_masked(counts.scores, kind)]
         self.score_ends_ = np.array([x.min(), x.max()]) if x.size else np.zeros(2)
-        self.score_range_ = expected_range(self.score_ends_, counts.total)
+        self.score_range_ = direction.expected_range(self.score_ends_, counts.total)
         self.reversed_at_, self.shift_ = center, None
         self._fit(counts if center is None else counts.moved_to(center - counts.scores))
         return self
@@ -498,7 +492,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             self._read_scores(scores, len(self.classes_), self.on_, self.mask_distance_)
         )
         if self.on_ != "probability" and self.score_range_ is not None:
-            check_range(x, self.on_, *self.score_range_.tolist())
+            direction.check_range(x, self.on_, *self.score_range_.tolist())
         return self._reversed(x)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:
