@@ -488,9 +488,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             return self._reversed(scores)
         named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
         scores = in_class_order(scores, self.classes_, self.on_, named=named)
-        x = self._as_read(
-            self._read_scores(scores, len(self.classes_), self.on_, self.mask_distance_)
-        )
+        k, mask_distance = len(self.classes_), self.mask_distance_
+        x = self._as_read(self._read_scores(scores, k, self.on_, mask_distance))
         if self.on_ != "probability" and self.score_range_ is not None:
             direction.check_range(x, self.on_, *self.score_range_.tolist())
         return self._reversed(x)

@@ -166,14 +166,12 @@ class Predictions:
         n = len(self.codes)
         column = np.full(n, self.positive) if self.positive is not None else estimates.p.argmax(1)
         cells = np.arange(n), column
-        return Event(
-            estimates.p[cells],
-            (column == self.codes).astype(np.float64),
-            *(
-                None if intervals is None else (intervals.lower[cells], intervals.upper[cells])
-                for intervals in (estimates.bounds, estimates.confidence)
-            ),
+        outcome = (column == self.codes).astype(np.float64)
+        bounds, confidence = (
+            None if intervals is None else (intervals.lower[cells], intervals.upper[cells])
+            for intervals in (estimates.bounds, estimates.confidence)
         )
+        return Event(estimates.p[cells], outcome, bounds, confidence)
 
     def for_metric(self, estimates: MethodEstimates) -> dict[str, Any]:
         """Return labels and one method's estimates as the arguments of a metric."""
@@ -284,14 +282,9 @@ class Measures:
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:
     """Compute the measures of one method."""
     p, codes, bounds = estimates.p, predictions.codes, estimates.bounds
-    judged, mean, event = (
-        predictions.judged(estimates),
-        predictions.mean,
-        predictions.event(estimates),
-    )
-    q = event.p.clip(0, 1)
+    judged, event = predictions.judged(estimates), predictions.event(estimates)
+    mean, q = predictions.mean, event.p.clip(0, 1)
     residual = event.outcome - q
-    error = judged.calibration_error(bins=N_ERROR_BINS)
     groups, correlation = predictions.groups, 0.0
     if groups is not None:
         correlation = intragroup_correlation(event.outcome, q, groups)
@@ -305,7 +298,7 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         brier=mean(squared_losses(p, codes)),
         auc=judged.auc().value,
         accuracy=mean(p.argmax(axis=1) == codes),
-        calibration_error=error,
+        calibration_error=judged.calibration_error(bins=N_ERROR_BINS),
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, mean(residual) ** 2 - spread**2) ** 0.5,
