@@ -91,10 +91,8 @@ class SplineCalibration(ProbabilityCalibrator):
             values = integrals(knots, knots, slopes[:, None])[:, 0] + at_0
             rows = np.column_stack([knots, values, slopes, bends])
             tables.append(np.vstack([[*rows[0, :3], 0.0], rows]).T)
-        parts = dict(
-            zip(("knot", "value", "slope", "bend"), zip(*tables, strict=True), strict=True)
-        )
-        row = z.look_up(self.knots_, parts)
+        columns = zip(("knot", "value", "slope", "bend"), zip(*tables, strict=True), strict=True)
+        row = z.look_up(self.knots_, dict(columns))
         t = z - row["knot"]
         f = row["value"] + t * (row["slope"] + t * row["bend"])
         return normalised_formula(f.logistic(), p, len(tables))

@@ -106,9 +106,8 @@ def check_parameters(model: Any) -> None:
     check_option(model.merge, ClassifierMerge, "merge")
     size, cv = model.holdout_size, model.cv
     is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
-    if not is_number or not (
-        0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
-    ):
+    is_count = isinstance(size, Integral) and int(size) >= 1
+    if not is_number or not (is_count or 0 < float(size) < 1):
         raise InputError(
             f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
         )
@@ -117,12 +116,10 @@ def check_parameters(model: Any) -> None:
     if not isinstance(model.ensemble, bool | np.bool_):
         hint = ": leave it out, a frozen model has no folds" if model.ensemble == "auto" else ""
         raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}{hint}")
-    if model.n_jobs is not None and (
-        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
-    ):
-        raise InputError(
-            f"n_jobs must be None or an integer other than 0, got {shown(model.n_jobs)}"
-        )
+    n_jobs = model.n_jobs
+    is_integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (is_integer and n_jobs):
+        raise InputError(f"n_jobs must be None or an integer other than 0, got {shown(n_jobs)}")
     if model.merge != "auto" and not method_has_bounds(model.method):
         name = model.method if isinstance(model.method, str) else type(model.method).__name__
         warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")

@@ -18,7 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
-from vennforest.monitoring.stream import MAX_TRAINING_SHARE, hash_for_model, training_share
+from vennforest.monitoring.stream import are_training_rows
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.findings import Origin, Question
@@ -192,10 +192,7 @@ def _of_arrays(
 
 def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origin:
     """Return the origin of a fitted model's predictions; a note says what they depend on."""
-    is_trained_on_rows = False
-    if isinstance(model, CalibratedClassifier):
-        hashes = hash_for_model(model, X if hasattr(X, "shape") else np.asarray(X))
-        is_trained_on_rows = training_share(model, hashes) >= MAX_TRAINING_SHARE
+    is_trained_on_rows = are_training_rows(model, X if hasattr(X, "shape") else np.asarray(X))
     notes.append(
         "The model seems to have been trained or calibrated on these rows, so all numbers on "
         "this page are too good. Use rows that it has not seen, or vennforest report."
