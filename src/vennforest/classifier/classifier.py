@@ -293,8 +293,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def _warn_of_columns(self, X: Any) -> None:
         """Warn of the columns of a data frame that differ from those of training."""
-        for difference in self._state.column_differences(X):
-            warn(difference.message)
+        if self._state.columns is not None:
+            for difference in self._state.column_differences(X):
+                warn(difference.message)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
