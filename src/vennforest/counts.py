@@ -342,19 +342,14 @@ def read_examples(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
-    *,
-    warns: bool = True,
 ) -> tuple[IntArray, NDArray[Any], FloatArray | None]:
-    """Return the codes (n,) of labels, the classes (k,), and weights (n,); None where all are 1.
-
-    ``warns`` is that of `check_weights`.
-    """
+    """Return the codes (n,) of labels, the classes (k,), and weights (n,); None where all are 1."""
     if not len(scores) and classes is None:
         raise ValueError("classes must be named where there is no example, got None")
     y = label_vector(y, len(scores))
     codes, labels = encode_labels(y if len(scores) else np.asarray(classes)[:0], classes)
     refuse_one_class(labels)
-    return codes, labels, check_weights(sample_weight, len(scores), warns=warns)
+    return codes, labels, check_weights(sample_weight, len(scores))
 
 
 def count_examples(

@@ -94,7 +94,6 @@ def test_labels_are_the_same_in_every_kind_of_table():
         ("town", np.zeros((4, 2)), "X must be a data frame"),
         ("city", frame(), "by must name a column of X"),
         (5, np.zeros((4, 2)), "position of a column"),
-        (True, np.zeros((4, 2)), "by must be the name or position"),
         (0, np.arange(8.0)[:, None], "few groups, got 8 groups of 8 rows"),
         (lambda X: X, np.zeros((4, 2)), "a label for each of 4 rows"),
         (lambda X: X[:, 0] > np.median(X[:, 0]), np.arange(8.0)[:, None], "whatever the other"),
@@ -104,6 +103,12 @@ def test_labels_are_the_same_in_every_kind_of_table():
 def test_groups_that_cannot_be_are_refused(by, X, message):
     with pytest.raises(ValueError, match=message):
         ByGroups.fit(by, X, len(X))
+
+
+@pytest.mark.parametrize("by", [True, 1.5, ["town"]])
+def test_by_is_a_column_or_a_function(by):
+    with pytest.raises(ValueError, match="by must be the name or position"):
+        CalibratedClassifier(by=by).fit(np.zeros((4, 2)), [0, 1, 0, 1])
 
 
 def test_labels_at_prediction_are_of_the_kind_at_fit_or_unknown():

@@ -28,15 +28,8 @@ from vennforest._validation import (
     check_order,
     require,
 )
-from vennforest.calibrators.direction import (
-    Increasing,
-    check_range,
-    expected_range,
-    reversal_center,
-    score_ends,
-    warn_of_confidence,
-    warn_of_other_columns,
-)
+from vennforest.calibrators import direction
+from vennforest.calibrators.direction import Increasing
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
     FormulaFunction,
@@ -168,30 +161,32 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             fewer than two classes; or the examples leave the direction in doubt.
         """
         check_order(scores, y=y, sample_weight=sample_weight)
-        return self._fit_examples(scores, y, sample_weight, classes, increasing)
-
-    def _fit_examples(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        increasing: Increasing = True,
-        *,
-        warns: bool = True,
-    ) -> Self:
-        """Do what ``fit`` does; without ``warns``, weights were warned of before."""
         array = as_numbers(scores)
         if not len(array):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
-        codes, labels, weight = read_examples(array, y, sample_weight, classes, warns=warns)
+        codes, labels, weight = read_examples(array, y, sample_weight, classes)
         array = as_numbers(in_class_order(scores, labels, self.on, named=classes))
-        checked = self._read_scores(array, len(labels), self.on)
+        return self._fit_examples(array, codes, labels, weight, column_codes(classes), increasing)
+
+    def _fit_examples(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        classes: NDArray[Any],
+        weight: FloatArray | None,
+        columns: IntArray | None = None,
+        increasing: Increasing = True,
+    ) -> Self:
+        """Fit to examples with class indices (n,) and scores in the order of the classes (k,).
+
+        ``columns`` (k,) are the classes of the columns of new scores; None: they are sorted.
+        """
+        checked = self._read_scores(scores, len(classes), self.on)
         x = self._as_read(checked)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
-        counts = count_examples(labels, x, codes, weight, sort=sort)
-        self._fit_read(replace(counts, column_codes=column_codes(classes)), checked, increasing)
+        counts = count_examples(classes, x, codes, weight, sort=sort)
+        self._fit_read(replace(counts, column_codes=columns), checked, increasing)
         self._remember(self._reversed(x), codes, weight)
         return self
 
@@ -213,16 +208,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             is_unit = self._reads != "order" and "probability" in (kind, self._reads)
             x = counts.scores
             is_unit |= not self._is_monotone and x.min() >= 0 and x.max() <= 1
-            center = reversal_center(counts, increasing, is_unit)
+            center = direction.reversal_center(counts, increasing, is_unit)
         self._fit_checked(counts, center, kind=kind)
         self.mask_distance_, self.column_codes_ = checked.mask_distance, counts.column_codes
         if counts.scores.ndim == 1:
-            warn_of_confidence(counts)
+            direction.warn_of_confidence(counts)
         else:
             is_of_logits = kind == "logit" and self._reads == "logits"
             to_probabilities = FormulaFunction(softmax(Score()))
             x = to_probabilities(counts.scores) if is_of_logits else counts.scores
-            warn_of_other_columns(replace(counts, scores=x))
+            direction.warn_of_other_columns(replace(counts, scores=x))
         self._warn_of_fit(counts)
         if kind != "probability":
             self._warn_of_far_scores(counts)
@@ -271,8 +266,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
         self.on_ = kind
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
-        self.score_ends_ = score_ends(counts, kind)
-        self.score_range_ = expected_range(self.score_ends_, counts.total)
+        x = counts.scores[~are_masked(counts.scores, kind)]
+        self.score_ends_ = np.array([x.min(), x.max()]) if x.size else np.zeros(2)
+        self.score_range_ = direction.expected_range(self.score_ends_, counts.total)
         self.reversed_at_, self.shift_ = center, None
         self._fit(counts if center is None else counts.moved_to(center - counts.scores))
         return self
@@ -499,11 +495,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             return self._reversed(scores)
         named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
         scores = in_class_order(scores, self.classes_, self.on_, named=named)
-        x = self._as_read(
-            self._read_scores(scores, len(self.classes_), self.on_, self.mask_distance_)
-        )
+        k, mask_distance = len(self.classes_), self.mask_distance_
+        x = self._as_read(self._read_scores(scores, k, self.on_, mask_distance))
         if self.on_ != "probability" and self.score_range_ is not None:
-            check_range(x, self.on_, *self.score_range_.tolist())
+            direction.check_range(x, self.on_, *self.score_range_.tolist())
         return self._reversed(x)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.newton import LAST_GAIN, newton_step
-from vennforest.linear import softmax
 
 BLEND_RIDGE = 10.0
 """Factor of the penalty of a blend, in units of rows."""
 
 MAX_STEPS, MAX_ROWS_TO_START = 100, 4_096
 """Newton steps, and rows with which the search begins where there are more than twice as many."""
-
-
-def blend_probabilities(
-    logs: Sequence[FloatArray] | FloatArray, weights: FloatArray, intercept: FloatArray
-) -> FloatArray:
-    """Return ``softmax(sum_m w_m log p_m + b)``, (n, k), of logarithms (n, k) of each model."""
-    z = np.zeros_like(logs[0]) + intercept
-    for weight, log in zip(weights.tolist(), logs, strict=True):
-        z += weight * log
-    return softmax(z)
 
 
 def fit_blend(

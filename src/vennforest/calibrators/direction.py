@@ -143,12 +143,6 @@ def reversal_center(
     return 1.0 if are_probabilities else 0.0
 
 
-def score_ends(counts: ScoreCounts, kind: ScoreKind) -> FloatArray:
-    """Return the smallest and the largest calibration score but those of masked classes, (2,)."""
-    x = counts.scores[~are_masked(counts.scores, kind)]
-    return np.array([x.min(), x.max()]) if x.size else np.zeros(2)
-
-
 def expected_range(ends: FloatArray, total: float) -> FloatArray | None:
     """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any.
 

@@ -300,23 +300,15 @@ def terms_of(term: Term) -> tuple[Term | Value, ...]:
     return (term.at,) if isinstance(term, Column | OfClass) else ()
 
 
-Operands = tuple["Term | Value", ...]
-
-
 def in_order(terms: Iterable[Term]) -> list[Term]:
     """Return terms and all that they are computed from, once each, parts first."""
-    return [term for term, _ in with_parts(terms)]
-
-
-def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Operands]]:
-    """Return the terms of `in_order`, each with what it is computed from."""
-    ordered: dict[int, tuple[Term, Operands]] = {}
-    stack = [(term, terms_of(term)) for term in terms][::-1]
+    ordered: dict[int, Term] = {}
+    stack = [*terms][::-1]
     while stack:
-        term, parts = stack[-1]
-        missing = [p for p in parts if id(p) not in ordered and isinstance(p, Term)]
+        term = stack[-1]
+        missing = [p for p in terms_of(term) if id(p) not in ordered and isinstance(p, Term)]
         if missing:
-            stack += [(part, terms_of(part)) for part in missing[::-1]]
+            stack += missing[::-1]
         else:
             ordered.setdefault(id(term), stack.pop())
     return list(ordered.values())
@@ -324,43 +316,42 @@ def with_parts(terms: Iterable[Term]) -> list[tuple[Term, Operands]]:
 
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return the codes of terms in a language, such as SQL; what they share is written once."""
-    order: list[tuple[Term, Operands]] = []
+    distinct: list[Term] = []
     first: dict[Any, int] = {}
     representative: dict[int, int] = {}
-    for term, term_parts in with_parts(terms):
+    for term in in_order(terms):
         # Of equal operations on equal parts, the first stands for all.
         key: Any = id(term)
         if isinstance(term, Computed):
-            numbers = (
-                p if type(p) is float else representative.get(id(p), id(p)) for p in term_parts
-            )
+            parts = term.terms
+            numbers = (p if type(p) is float else representative.get(id(p), id(p)) for p in parts)
             key = term.operation, *numbers
         representative[id(term)] = first.setdefault(key, id(term))
         if representative[id(term)] == id(term):
-            order.append((term, term_parts))
-    uses = Counter(representative.get(id(part)) for _, term_parts in order for part in term_parts)
+            distinct.append(term)
+    uses = Counter(representative.get(id(part)) for term in distinct for part in terms_of(term))
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
-    for term, term_parts in order:
-        parts = [
+    for term in distinct:
+        operands = [
             codes[representative[id(part)]] if isinstance(part, Term) else language.number(part)
-            for part in term_parts
+            for part in terms_of(term)
         ]
         if isinstance(term, Score):
             code = language.score()
         elif isinstance(term, Written):
             code = term.code
         elif isinstance(term, Computed):
-            code = language.apply(term.operation, *parts)
+            code = language.apply(term.operation, *operands)
             if uses[id(term)] > 1:
                 code = language.keep(code)
         elif isinstance(term, OfClass):
-            code = language.of_class(parts[0], term.j)
+            code = language.of_class(operands[0], term.j)
         else:
             assert isinstance(term, Column)
             table = id(term.tables), representative[id(term.at)]
             if table not in tables:
-                tables[table] = language.look_up(term.tables, parts[0])
+                tables[table] = language.look_up(term.tables, operands[0])
             code = tables[table][term.name]
         codes[id(term)] = code
     return [codes[representative[id(term)]] for term in terms]

@@ -13,12 +13,7 @@ from vennforest._messages import warn
 from vennforest._numerics import root_of_increasing, row_blocks
 from vennforest._validation import FloatArray, check_inside, check_number, check_option
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import (
-    Term,
-    Value,
-    logistic_of_masked,
-    softmax,
-)
+from vennforest.calibrators.formula import Term, Value, logistic_of_masked, softmax
 from vennforest.calibrators.newton import (
     clip_limits,
     fit_logistic,
@@ -239,6 +234,13 @@ def shrunk(p: AnyTerm, c: float, share: Value, k: int) -> AnyTerm:
     return (p + c * share) * (k / (1 + c))
 
 
+def shrunk_pair(
+    p: AnyTerm, c: float, share_of_rest: Value, share: Value
+) -> tuple[AnyTerm, AnyTerm]:
+    """Return `shrunk` of 1 minus the probabilities of a class, and of the probabilities."""
+    return shrunk(1.0 - p, c, share_of_rest, 2), shrunk(p, c, share, 2)
+
+
 class SoftmaxMap(ProbabilityCalibrator):
     """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `VectorScaling`.
 
@@ -289,7 +291,10 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _logs(self, p: FloatArray) -> FloatArray:
         """Return log(k s), (n, k), of shrunk probabilities (n,) or (n, k)."""
-        return np.log(np.column_stack(self._shrunk_of_two(p)) if p.ndim == 1 else self._shrunk(p))
+        if p.ndim == 1:
+            pair = shrunk_pair(p, self.shrinkage_, *self.shares_.tolist())
+            return np.log(np.column_stack(pair))
+        return np.log(shrunk(p, self.shrinkage_, self.shares_, len(self.shares_)))
 
     def _log_loss(self, counts: ScoreCounts) -> float:
         """Return the log loss, summed over examples, of scores that are probabilities."""
@@ -297,22 +302,15 @@ class SoftmaxMap(ProbabilityCalibrator):
         log_sums = np.logaddexp.reduce(logits, axis=1)
         return float(counts.weights.sum(axis=1) @ log_sums - (counts.weights * logits).sum())
 
-    def _shrunk(self, p: AnyTerm) -> AnyTerm:
-        return shrunk(p, self.shrinkage_, self.shares_, len(self.shares_))
-
-    def _shrunk_of_two(self, p: AnyTerm) -> tuple[AnyTerm, AnyTerm]:
-        c, (first, second) = self.shrinkage_, self.shares_.tolist()
-        return shrunk(1.0 - p, c, first, 2), shrunk(p, c, second, 2)
-
     def _map_formula(self, p: Term) -> Term:
         W, b = self.coef_, self.intercept_
         if len(b) == 2:
-            slopes = (W[1] - W[0]).tolist()
-            pairs = zip(slopes, self._shrunk_of_two(p), strict=True)
+            of_two = shrunk_pair(p, self.shrinkage_, *self.shares_.tolist())
+            pairs = zip((W[1] - W[0]).tolist(), of_two, strict=True)
             products: list[Term] = [slope * x.log() for slope, x in pairs if slope != 0]
             z = reduce(Term.__add__, products or [0.0 * p])
             return (z + float(b[1] - b[0])).logistic()
-        logs = self._shrunk(p).log()
+        logs = shrunk(p, self.shrinkage_, self.shares_, len(b)).log()
         # A product with zeros beside the diagonal would take as long as a full one.
         z = logs @ np.ascontiguousarray(W.T) if self.structure == "full" else logs * np.diag(W)
         return softmax(z + b)

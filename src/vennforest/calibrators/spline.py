@@ -9,9 +9,9 @@ from scipy.special import expit
 
 from vennforest._validation import FloatArray, check_array
 from vennforest.calibrators.base import normalised_formula
-from vennforest.calibrators.formula import Term, Value, entry_or_row
+from vennforest.calibrators.formula import Term, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
-from vennforest.calibrators.softmax import AnyTerm, ProbabilityCalibrator, shrunk, smoothed_shares
+from vennforest.calibrators.softmax import ProbabilityCalibrator, shrunk_pair, smoothed_shares
 from vennforest.counts import ScoreCounts
 
 N_KNOTS = 8  # knots of the slope
@@ -64,22 +64,16 @@ class SplineCalibration(ProbabilityCalibrator):
     roughness_: FloatArray
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
-        self.knots_, self.slopes_ = [], []
-        shares, intercepts, roughness = [], [], []
-        for column in counts.columns():
-            column = group_scores(column)
+        fits = []
+        for column in map(group_scores, counts.columns()):
             share = smoothed_shares(column)
             of_rest, of_class = shrunk_pair(column.scores, self.shrinkage, *share)
             z = np.log(of_class) - np.log(of_rest)
             knots = place_knots(z, column.weights.sum(axis=1))
-            theta, penalty = fit_slopes(z, column.weights, knots)
-            self.knots_.append(knots)
-            self.slopes_.append(theta[:-1])
-            shares.append(share)
-            intercepts.append(theta[-1])
-            roughness.append(penalty)
-        self.shares_ = np.array(shares)
-        self.intercept_, self.roughness_ = np.array(intercepts), np.array(roughness)
+            theta, roughness = fit_slopes(z, column.weights, knots)
+            fits.append((knots, theta[:-1], share, theta[-1], roughness))
+        self.knots_, self.slopes_, *others = map(list, zip(*fits, strict=True))
+        self.shares_, self.intercept_, self.roughness_ = map(np.array, others)
 
     def _check_map(self) -> None:
         for slopes in self.slopes_:
@@ -97,20 +91,11 @@ class SplineCalibration(ProbabilityCalibrator):
             values = integrals(knots, knots, slopes[:, None])[:, 0] + at_0
             rows = np.column_stack([knots, values, slopes, bends])
             tables.append(np.vstack([[*rows[0, :3], 0.0], rows]).T)
-        parts = dict(
-            zip(("knot", "value", "slope", "bend"), zip(*tables, strict=True), strict=True)
-        )
-        row = z.look_up(self.knots_, parts)
+        columns = zip(("knot", "value", "slope", "bend"), zip(*tables, strict=True), strict=True)
+        row = z.look_up(self.knots_, dict(columns))
         t = z - row["knot"]
         f = row["value"] + t * (row["slope"] + t * row["bend"])
         return normalised_formula(f.logistic(), p, len(tables))
-
-
-def shrunk_pair(
-    scores: AnyTerm, c: float, share_of_rest: Value, share: Value
-) -> tuple[AnyTerm, AnyTerm]:
-    """Return `shrunk` of 1 minus the scores of a class, and of the scores."""
-    return shrunk(1.0 - scores, c, share_of_rest, 2), shrunk(scores, c, share, 2)
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:

@@ -116,16 +116,14 @@ class Venn(BoundedCalibrator):
         if not callable(self.taxonomy):
             if self.taxonomy == "label":
                 return label_of(scores, self.boundary_)
-            return bins_of(scores if self.boundary_ else self._shares_of(scores))
+            if not self.boundary_:  # of log-odds or decision values
+                is_table = scores.ndim == 2 and self.on_ == "score"
+                scores = softmax(scores, axis=1) if is_table else expit(scores)
+            return bins_of(scores)
         assert self.categories_ is not None
         values = self._values_of(scores)
         category = np.searchsorted(self.categories_, values).clip(max=len(self.categories_) - 1)
         return np.where(self.categories_[category] == values, category, -1)
-
-    def _shares_of(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities (n,) or (n, k), for bins, of log-odds or decision values."""
-        is_table = scores.ndim == 2 and self.on_ == "score"
-        return softmax(scores, axis=1) if is_table else expit(scores)
 
     def _values_of(self, scores: FloatArray) -> NDArray[Any]:
         """Return the categories of scores by a user's function."""

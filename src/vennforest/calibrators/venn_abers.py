@@ -262,10 +262,6 @@ class VennAbers(BoundedCalibrator):
         is_log_odds = self.on_ == "logit" and len(self.classes_) > 2
         return log_logistic(scores) if is_log_odds else scores
 
-    @cached_property
-    def _pool_scores(self) -> FormulaFunction:
-        return FormulaFunction(self._pool_term(Score()))
-
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if self.merge == "pooled":
             return self.pool_._predict_proba(self._scores_of_pool(scores))
@@ -273,7 +269,8 @@ class VennAbers(BoundedCalibrator):
 
     def _scores_of_pool(self, scores: FloatArray) -> FloatArray:
         """Return `_pool_term` of scores (n,) or (n, k)."""
-        return scores if scores.ndim == 1 else self._pool_scores(scores)
+        term = self._pool_term(Score())
+        return scores if isinstance(term, Score) else FormulaFunction(term)(scores)
 
     @cached_property
     def _tables(self) -> list[StepTable]:
@@ -376,11 +373,7 @@ class VennAbers(BoundedCalibrator):
         return ConfidenceIntervals(lower, upper, self.classes_, float(level)).widen(p)
 
     def _interval_ends(
-        self,
-        j: int,
-        scores: FloatArray,
-        level: float,
-        method: IntervalMethod = "likelihood-ratio",
+        self, j: int, scores: FloatArray, level: float, method: IntervalMethod = "likelihood-ratio"
     ) -> FloatArray:
         """Return the ends (2, m) for class j at checked scores, which may leave out p."""
         is_first = scores.ndim == 1 and j == 0  # whose ends are 1 minus those of the second
@@ -433,13 +426,13 @@ class VennAbers(BoundedCalibrator):
         ends = np.minimum(low, p), np.maximum(high, p)
         return TopLabels(self.classes_[top], p, lower, upper, *ends)
 
-    def _interval_curves(
-        self, level: float, method: IntervalMethod = "likelihood-ratio"
-    ) -> list[ScoreIntervals]:
+    def _interval_curves(self, level: float) -> list[ScoreIntervals]:
         """Return the curves of ``predict_confidence``, one for each column of scores."""
-        return [self._interval_curve(j, level, method) for j in range(len(self.scores_))]
+        return [self._interval_curve(j, level) for j in range(len(self.scores_))]
 
-    def _interval_curve(self, j: int, level: float, method: IntervalMethod) -> ScoreIntervals:
+    def _interval_curve(
+        self, j: int, level: float, method: IntervalMethod = "likelihood-ratio"
+    ) -> ScoreIntervals:
         """Return the curve of a column, computed once for a level and method."""
         level = check_inside(level, "level")
         if (j, level, method) not in self._curves:

@@ -147,20 +147,15 @@ def grid_of(values):
     begins = np.zeros(n_cells + 1, np.uint32)
     if n == 0:
         return begins, 0.0, 0.0
-    scale = scale_of(values, n_cells)
+    span = values[-1] - values[0]
+    scale = n_cells / span if span > 0 else 0.0
+    if not (np.isfinite(span) and np.isfinite(scale)):
+        scale = 0.0
     for i in range(n):
         begins[cell_of(values[i], values[0], scale, n_cells) + 1] += np.uint32(1)
     for cell in range(n_cells):
         begins[cell + 1] += begins[cell]
     return begins, values[0], scale
-
-
-@kernel
-def scale_of(values, n_cells):
-    """Return the number of cells over the span of sorted values, 0 where it is not finite."""
-    span = values[-1] - values[0]
-    scale = n_cells / span if span > 0 else 0.0
-    return scale if np.isfinite(span) and np.isfinite(scale) else 0.0
 
 
 @kernel

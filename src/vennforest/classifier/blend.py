@@ -142,9 +142,8 @@ class BlendedModel:
         """Return the scores, (m,) or (m, k), of rows scored by the folds of each model."""
         of_two = len(self.classes_) == 2
         z: Any = self.intercept[1] - self.intercept[0] if of_two else self.intercept
-        for member, weight, of_member in zip(
-            self.members, self.weights.tolist(), scores, strict=True
-        ):
+        weights = self.weights.tolist()
+        for member, weight, of_member in zip(self.members, weights, scores, strict=True):
             if weight > 0:
                 z = z + weight * member.log_probabilities(of_member)
         return round_scores(expit(z) if of_two else softmax(z))
@@ -176,9 +175,8 @@ class BlendedModel:
                 is_of_part = parts == part
                 others = ~is_of_part if is_of_part.sum() < len(parts) else is_of_part
                 blend = self.fit_to({name: e.select(others) for name, e in examples.items()})
-                scores[is_of_part] = blend.blend(
-                    [[e.scores[is_of_part]] for e in examples.values()]
-                )
+                of_members = [[e.scores[is_of_part]] for e in examples.values()]
+                scores[is_of_part] = blend.blend(of_members)
         return scores
 
     def fit_to(self, examples: Mapping[str, CalibrationExamples]) -> BlendedModel:

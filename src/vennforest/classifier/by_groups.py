@@ -25,15 +25,6 @@ Key = str | int | Callable[[Any], Any]
 """A column by name or position, or a function that returns a label for each row."""
 
 
-def check_by(by: Any) -> None:
-    """Raise an error unless ``by`` is a column or a function."""
-    is_column = isinstance(by, str | Integral) and not isinstance(by, bool)
-    if not is_column and not callable(by):
-        raise InputError(
-            f"by must be the name or position of a column, or a function of rows, got {shown(by)}"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class ByGroups:
     """Groups of rows that ``fit`` has seen.
@@ -56,7 +47,6 @@ class ByGroups:
     @classmethod
     def fit(cls, by: Any, X: Any, n: int) -> tuple[ByGroups, IntArray]:
         """Return the groups of n rows, and the code of each row's group, (n,)."""
-        check_by(by)
         row_labels, missing = _group_labels(by, X, n)
         labels = np.unique(row_labels[~missing])
         n_groups = len(labels) + missing.any()

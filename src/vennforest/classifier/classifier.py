@@ -235,6 +235,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             by_groups, by_codes = ByGroups.fit(self.by, X, len(data))
         hashes = hash_rows(X)
         folds, source, reason = fit_folds(self, members, hashes, random_state, split_state)
+        X = as_read(X, folds[0].model)
         fitted = FittedClassifier(
             classes,
             folds,
@@ -242,16 +243,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             reason,
             n_rows=len(data),
             n_equal_pairs=count_equal_pairs(hashes),
+            row_sketch=sketch_rows(hash_rows(X)),
             row_groups=data.groups,
             by_groups=by_groups,
             by_codes=by_codes,
+            columns=TrainingColumns.of(columns_of_frame(X), len(data)) if is_frame(X) else None,
             column_names=column_names,
         )
-        X = as_read(X, folds[0].model)
-        columns = TrainingColumns.of(columns_of_frame(X), len(data)) if is_frame(X) else None
-        return self._calibrate(
-            replace(fitted, row_sketch=sketch_rows(hash_rows(X)), columns=columns)
-        )
+        return self._calibrate(fitted)
 
     def recalibrate(
         self, method: str | Calibrator = "venn-abers", *, merge: ClassifierMerge = "auto"

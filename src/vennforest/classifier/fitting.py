@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from vennforest._validation import IntArray
+from vennforest._validation import IntArray, check_weights
 from vennforest.calibrators import METHODS, Calibrator, PooledCalibration, make_calibrator
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier.prediction import Calibration, FittedClassifier
@@ -36,8 +36,8 @@ def fit_to_examples(
     fitted: AnyCalibrator = clone(unfitted)
     if fitted.on == "auto":
         fitted.on = kind
-    y = classes[examples.codes]
-    fitted._fit_examples(examples.scores, y, examples.weight, classes, warns=False)
+    weight = check_weights(examples.weight, len(examples.codes), warns=False)
+    fitted._fit_examples(examples.scores, examples.codes, classes, weight)
     fitted.score_range_ = None  # new scores are by the same model
     return fitted
 

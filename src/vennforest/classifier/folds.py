@@ -159,11 +159,9 @@ def choose_source(
     copies: of these, those of a class have lower scores of it out of bag than the others, and this
     order says nothing of new rows. In folds all copies in a fold have one score.
     """
-    source = model.calibrate_on
-    is_repetitive = len(
-        data
-    ) >= MIN_ROWS_FOR_FOLDS and n_distinct < MIN_SHARE_OF_DISTINCT_ROWS * len(data)
-    copies = f"{n_distinct:,} of {len(data):,} rows are distinct"
+    source, n = model.calibrate_on, len(data)
+    is_repetitive = n >= MIN_ROWS_FOR_FOLDS and n_distinct < MIN_SHARE_OF_DISTINCT_ROWS * n
+    copies = f"{n_distinct:,} of {n:,} rows are distinct"
     if source == "oob" and is_repetitive:
         warn(
             f"{copies}: out-of-bag scores of copies lean against their own labels, and intervals "

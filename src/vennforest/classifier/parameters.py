@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from vennforest._messages import shown, warn
 from vennforest._validation import FloatArray, InputError, check_count, check_option
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.classifier.by_groups import check_by
 from vennforest.classifier.fitting import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
 from vennforest.sources import Subforest
@@ -107,9 +106,8 @@ def check_parameters(model: Any) -> None:
     check_option(model.merge, ClassifierMerge, "merge")
     size, cv = model.holdout_size, model.cv
     is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
-    if not is_number or not (
-        0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
-    ):
+    is_count = isinstance(size, Integral) and int(size) >= 1
+    if not is_number or not (is_count or 0 < float(size) < 1):
         raise InputError(
             f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
         )
@@ -118,17 +116,19 @@ def check_parameters(model: Any) -> None:
     if not isinstance(model.ensemble, bool | np.bool_):
         hint = ": leave it out, a frozen model has no folds" if model.ensemble == "auto" else ""
         raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}{hint}")
-    if model.n_jobs is not None and (
-        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
-    ):
-        raise InputError(
-            f"n_jobs must be None or an integer other than 0, got {shown(model.n_jobs)}"
-        )
+    n_jobs = model.n_jobs
+    is_integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (is_integer and n_jobs):
+        raise InputError(f"n_jobs must be None or an integer other than 0, got {shown(n_jobs)}")
     if model.merge != "auto" and not method_has_bounds(model.method):
         name = model.method if isinstance(model.method, str) else type(model.method).__name__
         warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
-    if model.by is not None:
-        check_by(model.by)
+    is_column = isinstance(model.by, str | Integral) and not isinstance(model.by, bool)
+    if not (model.by is None or is_column or callable(model.by)):
+        raise InputError(
+            "by must be the name or position of a column, or a function of rows, got "
+            f"{shown(model.by)}"
+        )
     if isinstance(model.estimator, list):
         named_estimators(model.estimator)
         names = [name for name, _ in model.estimator]

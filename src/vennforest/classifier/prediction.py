@@ -36,12 +36,7 @@ from vennforest.calibrators.intervals import (
 )
 from vennforest.classifier.by_groups import ByGroups
 from vennforest.multiprobability import Multiprobability, concatenated, merge_folds
-from vennforest.prior import (
-    ShiftedPrior,
-    shift_bounds,
-    shift_intervals,
-    shift_probabilities,
-)
+from vennforest.prior import ShiftedPrior, shift_bounds, shift_intervals, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.estimators import as_read, refuse_other_columns

@@ -74,9 +74,8 @@ def predict_examples(fitted: FittedClassifier, scored: Sequence[Fold] | None = N
         if fitted.shift is not None and fitted.shift.is_counted:
             counted = CalibrationExamples.of(remaining).class_shares(len(fitted.classes))
             refitted = replace(refitted, shift=fitted.shift.from_shares(counted))
-        for i, (fold, of, out) in enumerate(
-            zip(scored or fitted.folds, parts, of_fold, strict=True)
-        ):
+        folds = zip(scored or fitted.folds, parts, of_fold, strict=True)
+        for i, (fold, of, out) in enumerate(folds):
             some = CalibrationExamples.of([fold]).select(of == part)
             codes = None if fitted.by_codes is None else fitted.by_codes[some.rows]
             row_scores = [RowScores(some.scores, None, some.scores)]

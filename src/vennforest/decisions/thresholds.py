@@ -202,12 +202,12 @@ def threshold_for(
         rows_of = {"recall": example_rows[labels], "specificity": example_rows[~labels]}
         example_rows = _draw_from_groups(numbers, rows_of.get(promise, example_rows))
     alarm_and_miss = costs or (0.0, 0.0)
-    examples = scores[example_rows], labels[example_rows]
-    n, positives = len(example_rows), int(examples[1].sum())
+    x, is_positive = scores[example_rows], labels[example_rows]
+    n, positives = len(x), int(is_positive.sum())
     if promise == "cost":
-        threshold = _cost_threshold(*examples, target, alarm_and_miss, delta)
+        threshold = _cost_threshold(*_cumulate(x, is_positive), target, alarm_and_miss, delta)
     elif promise == "specificity":  # the recall of scores up to one, which are not flagged
-        threshold = _recall_threshold(-examples[0], ~examples[1], target, delta)
+        threshold = _recall_threshold(*_cumulate(-x, ~is_positive), target, delta)
         threshold = None if threshold is None else float(np.nextafter(-threshold, inf))
     else:
         find: Any = {
@@ -215,7 +215,7 @@ def threshold_for(
             "recall": _recall_threshold,
             "false_alarms": _false_alarm_threshold,
         }[promise]
-        threshold = find(*examples, target, delta)
+        threshold = find(*_cumulate(x, is_positive), target, delta)
     observed, share_flagged, reason = None, 0.0, ""
     if threshold is None:
         reason = _reason(promise, target, delta, n, positives)
@@ -379,15 +379,14 @@ def _cumulate(
 
 
 def _precision_threshold(
-    scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
+    values: FloatArray, n: IntArray, hits: IntArray, share: float, delta: float
 ) -> float | None:
     """Return the smallest threshold with a guaranteed precision of ``share``, or None.
 
     Binomial tests from the highest threshold down, in sequences that share ``delta``: Learn then
     Test (Angelopoulos et al. 2021) with the fallback procedure (Wiens 2003).
     """
-    values, n, hits = _cumulate(scores, labels)
-    starts, part = _starts(len(scores), share, delta)
+    starts, part = _starts(int(n[-1]), share, delta)
     p_values = np.asarray(binom.sf(hits - 1, n, share))
     threshold, level, n_started = None, 0.0, 0
     for value, count, p in zip(values, n.tolist(), p_values.tolist(), strict=True):
@@ -401,23 +400,21 @@ def _precision_threshold(
 
 
 def _recall_threshold(
-    scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
+    values: FloatArray, n: IntArray, hits: IntArray, share: float, delta: float
 ) -> float | None:
     """Return the largest threshold with a guaranteed recall of ``share``, or None.
 
     The one-sided binomial test rejects, at level ``delta``, that fewer positives are flagged.
     """
-    values, _, hits = _cumulate(scores, labels)
     valid = np.flatnonzero(binom.sf(hits - 1, hits[-1], share) <= delta)
     return float(values[valid[0]]) if len(valid) else None
 
 
 def _false_alarm_threshold(
-    scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
+    values: FloatArray, n: IntArray, hits: IntArray, share: float, delta: float
 ) -> float | None:
     """Return the smallest threshold with at most ``share`` false alarms guaranteed, or None."""
-    values, n, hits = _cumulate(scores, labels)
-    valid = np.flatnonzero(binom.cdf(n - hits, len(scores), share) <= delta)
+    valid = np.flatnonzero(binom.cdf(n - hits, n[-1], share) <= delta)
     return float(values[valid[-1]]) if len(valid) else None
 
 
@@ -437,16 +434,17 @@ def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
 
 
 def _cost_threshold(
-    scores: FloatArray,
-    labels: NDArray[np.bool_],
+    values: FloatArray,
+    n: IntArray,
+    hits: IntArray,
     max_cost: float,
     costs: tuple[float, float],
     delta: float,
 ) -> float | None:
     """Return the threshold with the smallest cost limit, None if that exceeds ``max_cost``."""
-    values, n, hits = _cumulate(scores, labels)
-    expected = costs[0] * limits(n - hits, len(scores), delta / 2)
-    expected += costs[1] * limits(hits[-1] - hits, len(scores), delta / 2)
+    n_examples = int(n[-1])
+    expected = costs[0] * limits(n - hits, n_examples, delta / 2)
+    expected += costs[1] * limits(hits[-1] - hits, n_examples, delta / 2)
     best = int(expected.argmin())
     return float(values[best]) if expected[best] <= max_cost else None
 

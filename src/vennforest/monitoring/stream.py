@@ -122,6 +122,13 @@ def training_share(model: Any, hashes: HashArray) -> float:
     return share_in_sketch(hashes, model._state.row_sketch)
 
 
+def are_training_rows(model: Any, X: Any) -> bool:
+    """Return whether a model of the library was fitted to half of the rows of X or more."""
+    if not isinstance(model, CalibratedClassifier):
+        return False
+    return training_share(model, hash_for_model(model, X)) >= MAX_TRAINING_SHARE
+
+
 def check_new_rows(model: Any, hashes: HashArray) -> float:
     """Return the approximate share of training rows; raise an error if it is large."""
     share = training_share(model, hashes)

@@ -33,12 +33,7 @@ from vennforest.classifier.prediction import predict_rows
 from vennforest.classifier.training_rows import predict_examples
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
-from vennforest.monitoring.stream import (
-    MAX_TRAINING_SHARE,
-    check_new_rows,
-    hash_for_model,
-    training_share,
-)
+from vennforest.monitoring.stream import are_training_rows, check_new_rows, hash_for_model
 from vennforest.performance.measures import LabelledPredictions, Metric
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
@@ -298,7 +293,7 @@ def _reference_examples(model: Any, reference: Any) -> Examples:
         X = _as_table(reference[0])
         codes = encode_labels(reference[1], model.classes_, count_rows(X))[0]
         if not is_own or not are_of_fit(model, codes):
-            if training_share(model, hash_for_model(model, X)) >= MAX_TRAINING_SHARE:
+            if are_training_rows(model, X):
                 raise InputError(OTHER_ORDER)
             return Examples(_predicted_probabilities(model, X)[0], codes, rows=X)
         reference = X

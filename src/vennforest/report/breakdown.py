@@ -16,11 +16,7 @@ from vennforest.metrics.losses import squared_losses
 from vennforest.metrics.variance import share_interval
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.measures import (
-    Event,
-    MethodEstimates,
-    Predictions,
-)
+from vennforest.report.measures import Event, MethodEstimates, Predictions, with_ends
 from vennforest.report.sections import MAX_RATIO
 from vennforest.report.splits import dates_in
 from vennforest.validation.grades import MISSING
@@ -182,8 +178,7 @@ def _tested_part(
         line = line_of(part.main(), 0.95)
     measures: dict[str, float] = {}
     for name, of in zip(names, (line.observed_expected, line.slope, part.auc()), strict=True):
-        ends = [*vars(of).values()][:3]
-        measures |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        measures |= with_ends(name, of.value, of.low, of.high)
     return measures | {"pvalue": judged.tests(rows).pvalue}
 
 

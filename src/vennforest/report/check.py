@@ -18,7 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
-from vennforest.monitoring.stream import MAX_TRAINING_SHARE, hash_for_model, training_share
+from vennforest.monitoring.stream import are_training_rows
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.findings import Origin, Question
@@ -131,14 +131,7 @@ def check(
     predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)
     if sample_weight is not None or follow_up is not None:
         predictions = _weighted(asked.with_positive(predictions), sample_weight, follow_up, remarks)
-    return assemble(
-        predictions,
-        origin,
-        asked,
-        len(codes),
-        notes=remarks,
-        settings=settings,
-    )
+    return assemble(predictions, origin, asked, len(codes), notes=remarks, settings=settings)
 
 
 def _weighted(
@@ -199,10 +192,7 @@ def _of_arrays(
 
 def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origin:
     """Return the origin of a fitted model's predictions; a note says what they depend on."""
-    is_trained_on_rows = False
-    if isinstance(model, CalibratedClassifier):
-        hashes = hash_for_model(model, X if hasattr(X, "shape") else np.asarray(X))
-        is_trained_on_rows = training_share(model, hashes) >= MAX_TRAINING_SHARE
+    is_trained_on_rows = are_training_rows(model, X if hasattr(X, "shape") else np.asarray(X))
     notes.append(
         "The model seems to have been trained or calibrated on these rows, so all numbers on "
         "this page are too good. Use rows that it has not seen, or vennforest report."
@@ -214,12 +204,7 @@ def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origi
 
 
 def _estimates(
-    name: str,
-    values: Any,
-    labels: NDArray[Any],
-    n: int,
-    positive: Any,
-    named: ArrayLike | None,
+    name: str, values: Any, labels: NDArray[Any], n: int, positive: Any, named: ArrayLike | None
 ) -> MethodEstimates:
     """Return the estimates of one model, (n, k)."""
     bounds = None

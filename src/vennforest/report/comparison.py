@@ -12,21 +12,15 @@ from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import (
-    CalibrationLine,
-    IntervalEstimate,
-)
-from vennforest.metrics.losses import (
-    Difference,
-    log_losses,
-    squared_losses,
-)
+from vennforest.metrics import CalibrationLine, IntervalEstimate
+from vennforest.metrics.losses import Difference, log_losses, squared_losses
 from vennforest.report.measures import (
     BASELINE,
     CALIBRATION_TEST_LEVEL,
     Measures,
     MethodEstimates,
     Predictions,
+    with_ends,
 )
 from vennforest.report.sections import MAX_RATIO
 
@@ -46,8 +40,7 @@ def difference_over_folds(
     k, fold = predictions.n_folds, predictions.fold
     if k == 1:
         return predictions.difference(first, second)
-    gap = first - second
-    weight = np.ones(len(gap)) if predictions.weight is None else predictions.weight
+    gap, weight = first - second, predictions.weights
     means = np.bincount(fold, weight * gap, minlength=k) / np.bincount(fold, weight, minlength=k)
     ratio = 1 / (k - 1) if predictions.test_ratio is None else predictions.test_ratio
     error = np.sqrt((1 / k + ratio) * means.var(ddof=1))
@@ -218,8 +211,7 @@ def methods_frame(
                 estimates |= distances
         for key, estimate in estimates.items():
             if key != "certain":
-                row |= {key: estimate.value, f"{key}_low": estimate.low}
-                row[f"{key}_high"] = estimate.high
+                row |= with_ends(key, estimate.value, estimate.low, estimate.high)
         if costs is not None and name != BASELINE:
             row["mean_cost"] = costs.mean[name]
         rows[name] = row
@@ -234,8 +226,8 @@ def classes_frame(
     ``pvalue`` is adjusted for all classes; ``off`` says what is wrong where calibration is rejected
     and the mean is off by more than the tolerance.
     """
-    codes, k, p = predictions.codes, len(predictions.classes), estimates.p
-    weight = np.ones(len(codes)) if predictions.weight is None else predictions.weight
+    codes, weight = predictions.codes, predictions.weights
+    k, p = len(predictions.classes), estimates.p
     predicted, counts = p.argmax(axis=1), np.bincount(codes, weight, minlength=k)
     hits = np.bincount(codes, weight * (predicted == codes), minlength=k)
     tests = predictions.judged(estimates).tests()

@@ -21,16 +21,7 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
-from vennforest.plots._style import (
-    COLOURS,
-    GREY,
-    draw_line,
-    legend,
-    percents,
-    plain,
-    short,
-    style,
-)
+from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, short, style
 from vennforest.report.findings import Findings
 from vennforest.report.measures import Predictions
 from vennforest.validation.sites import NEW_SITE, POOLED

@@ -22,24 +22,8 @@ from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference
 from vennforest.metrics.monotonicity import FallingFrequency, falling_frequency
 from vennforest.metrics.variance import effective_rows
-from vennforest.report.breakdown import (
-    level_edges,
-    levels,
-    parts_of_column,
-    rejected_parts,
-    subgroups,
-    thresholds,
-)
-from vennforest.report.comparison import (
-    Costs,
-    choose,
-    classes_frame,
-    compare_losses,
-    costs_of,
-    difference_of_losses,
-    lines_off,
-    methods_frame,
-)
+from vennforest.report import breakdown, comparison, sections
+from vennforest.report.comparison import Costs
 from vennforest.report.measures import (
     BASELINE,
     RAW,
@@ -50,18 +34,7 @@ from vennforest.report.measures import (
     names_of_tests,
     rows_for_precision,
 )
-from vennforest.report.sections import (
-    Section,
-    compared_models,
-    compared_sites,
-    compared_updates,
-    described_predictors,
-    grade_history,
-    overridden_grades,
-    promised_thresholds,
-    searched_segments,
-    tested_grades,
-)
+from vennforest.report.sections import Section
 from vennforest.validation.comparison import comparable
 from vennforest.validation.grades import grade_names
 
@@ -349,7 +322,7 @@ class Findings:
             parts["classes"] = {way: off.index[off == way].tolist() for way in off.unique() if way}
         if self.subgroups is not None:
             for column in self.subgroups.index.unique("column"):
-                parts[f"by {column}"] = rejected_parts(self.subgroups, column)
+                parts[f"by {column}"] = breakdown.rejected_parts(self.subgroups, column)
         parts |= {name: section.rejected for name, section in self.sections.items()}
         parts = {
             name: {way: list(names) for way, names in ways.items() if names}
@@ -418,7 +391,6 @@ def find(
     ``n_rows`` is the number of rows given, of which some may not have been predicted. Returns the
     predictions with their positive class too.
     """
-    question.check(predictions.classes)
     predictions = question.with_positive(predictions)
     seed, groups, codes = question.random_state, predictions.groups, predictions.codes
     tolerance, is_binary = question.tolerance, predictions.positive is not None
@@ -436,7 +408,7 @@ def find(
     }
     method, rule = next(iter(measures)), ""  # of a model what it predicts
     if origin.kind != "model":
-        method, rule = choose(measures, predictions, tolerance)
+        method, rule = comparison.choose(measures, predictions, tolerance)
     best, shares = predictions.estimates[method], predictions.baseline()
     baseline = measure(predictions, shares, seed)
     if predictions.weight is not None:
@@ -446,13 +418,15 @@ def find(
     event = predictions.event(best)
     judged = predictions.judged(best)
     area = judged.auc()
-    costs = None if matrix is None else costs_of(matrix, predictions, best)
+    costs = None if matrix is None else comparison.costs_of(matrix, predictions, best)
     tie = None if costs is None else costs.tie(predictions.positive)
     columns = question.columns(predictions.rows, n_rows)
-    decision = None
+    decision = by_threshold = None
+    if is_binary:
+        by_threshold = breakdown.thresholds(predictions, best, question.thresholds, tie)
     if is_binary and 0 < (predictions.share or 0) < 1:
         at = tie or predictions.share or 0.5
-        frame = thresholds(predictions, best, [min(at, 1 - 1e-9)])
+        frame = breakdown.thresholds(predictions, best, [min(at, 1 - 1e-9)])
         decision = {"threshold": at, "by": "costs" if tie else "share", **frame.iloc[0]}
     half_width = float("nan")
     if event.confidence is not None:
@@ -469,25 +443,27 @@ def find(
         tolerance=tolerance,
         method=method,
         rule=rule,
-        methods=methods_frame(
+        methods=comparison.methods_frame(
             predictions, {**measures, BASELINE: baseline}, method, costs, origin.names
         ),
         measures=measures,
         baseline=baseline,
         auc=area,
         # The log loss tells rare classes apart, which hardly move the Brier score.
-        gain=difference_of_losses(shares, best, codes, predictions.difference),
+        gain=comparison.difference_of_losses(shares, best, codes, predictions.difference),
         skill=judged.log_loss_skill()
         if np.isfinite(measures[method].log_loss)
         else judged.brier_skill(),
-        lines_off=lines_off(predictions, best) if question.tolerance is None else {},
-        differences={m: compare_losses(m, method, predictions) for m in measures if m != method},
-        levels=levels(predictions, best),
-        level_edges=level_edges(predictions.is_rare),
-        classes=classes_frame(predictions, best, tolerance),
-        thresholds=thresholds(predictions, best, question.thresholds, tie) if is_binary else None,
+        lines_off=comparison.lines_off(predictions, best) if question.tolerance is None else {},
+        differences={
+            m: comparison.compare_losses(m, method, predictions) for m in measures if m != method
+        },
+        levels=breakdown.levels(predictions, best),
+        level_edges=breakdown.level_edges(predictions.is_rare),
+        classes=comparison.classes_frame(predictions, best, tolerance),
+        thresholds=by_threshold,
         decision=decision,
-        subgroups=subgroups(columns, predictions, best, tolerance) if columns else None,
+        subgroups=breakdown.subgroups(columns, predictions, best, tolerance) if columns else None,
         costs=costs,
         half_width=half_width,
         rows_needed=rows_for_precision(event.p, area.value) if is_binary else {},
@@ -505,7 +481,7 @@ def find(
     if (question.updates or is_off) and not origin.is_trained_here and not origin.trained_on_rows:
         prior = settings.get("prior")
         prior = None if prior is None else np.array([*prior.values()])
-        updates = compared_updates(predictions, method, prior, seed)
+        updates = sections.compared_updates(predictions, method, prior, seed)
         if updates is not None:
             findings = replace(findings, sections={**findings.sections, "updates": updates})
     return findings, predictions
@@ -536,29 +512,31 @@ def _sections(
             if getattr(question, name) is not None and len(getattr(question, name)):
                 raise InputError(f"{name} {UNWEIGHTED}")
     best, rows = predictions.estimates[method], predictions.rows
-    sections, site = {}, None
+    answers, site = {}, None
     if question.promises:
-        sections["promises"] = promised_thresholds(predictions, best, question.promises)
+        answers["promises"] = sections.promised_thresholds(predictions, best, question.promises)
     if predictions.compared:
-        sections["models"] = compared_models(predictions, origin.noun)
+        answers["models"] = sections.compared_models(predictions, origin.noun)
     if question.site is not None:
         site = grade_names(question.site, "site").astype(str)[rows]
-        sections["sites"] = compared_sites(predictions, best, site)
+        answers["sites"] = sections.compared_sites(predictions, best, site)
     if question.predictors is not None:
         X = question.predictors.take(rows)
-        sections["predictors"] = described_predictors(predictions, X, site)
+        answers["predictors"] = sections.described_predictors(predictions, X, site)
     if question.grades is not None:
         grade = pd.Series(question.grades).take(rows)
-        sections["grades"] = tested_grades(predictions, best, grade, question.reference)
+        answers["grades"] = sections.tested_grades(predictions, best, grade, question.reference)
         if question.final_grades is not None:
             final = pd.Series(question.final_grades).take(rows)
-            sections["overrides"] = overridden_grades(predictions, best, grade, final)
+            answers["overrides"] = sections.overridden_grades(predictions, best, grade, final)
         if question.time is not None:
-            _, periods = parts_of_column(
+            _, periods = breakdown.parts_of_column(
                 np.asarray(question.time, dtype=object)[rows], "time", MAX_GRADE_PERIODS
             )
-            sections["history"] = grade_history(predictions, best, grade, periods)
+            answers["history"] = sections.grade_history(predictions, best, grade, periods)
     if question.segments is not None:
         X = question.segments.take(rows)
-        sections["segments"] = searched_segments(predictions, best, X, question.random_state)
-    return sections
+        answers["segments"] = sections.searched_segments(
+            predictions, best, X, question.random_state
+        )
+    return answers

@@ -13,17 +13,10 @@ from scipy.special import logit, ndtri
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
-from vennforest.metrics import (
-    Estimates,
-)
+from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
-from vennforest.metrics.losses import (
-    Difference,
-    difference_over_rows,
-    log_losses,
-    squared_losses,
-)
+from vennforest.metrics.losses import Difference, difference_over_rows, log_losses, squared_losses
 from vennforest.metrics.variance import units_of
 from vennforest.multiprobability import Multiprobability
 
@@ -128,6 +121,11 @@ class Predictions:
         return None if self.positive is None else self.mean(self.codes == self.positive)
 
     @property
+    def weights(self) -> FloatArray:
+        """The weight of each row, (n,); without weights 1."""
+        return np.ones(len(self.codes)) if self.weight is None else self.weight
+
+    @property
     def is_rare(self) -> bool:
         """Whether levels and thresholds are powers of ten, since the positive class is rare."""
         return self.share is not None and self.share < RARE_SHARE
@@ -168,21 +166,18 @@ class Predictions:
         n = len(self.codes)
         column = np.full(n, self.positive) if self.positive is not None else estimates.p.argmax(1)
         cells = np.arange(n), column
-        return Event(
-            estimates.p[cells],
-            (column == self.codes).astype(np.float64),
-            *(
-                None if intervals is None else (intervals.lower[cells], intervals.upper[cells])
-                for intervals in (estimates.bounds, estimates.confidence)
-            ),
+        outcome = (column == self.codes).astype(np.float64)
+        bounds, confidence = (
+            None if intervals is None else (intervals.lower[cells], intervals.upper[cells])
+            for intervals in (estimates.bounds, estimates.confidence)
         )
+        return Event(estimates.p[cells], outcome, bounds, confidence)
 
-    def for_metric(self, estimates: MethodEstimates, rows: Any = slice(None)) -> dict[str, Any]:
-        """Return labels and one method's estimates of some rows as the arguments of a metric."""
-        y, p = self.classes[self.codes[rows]], estimates.p[rows]
-        weight = None if self.weight is None else self.weight[rows]
-        options = {"y": y, "p": p, "classes": self.classes, "pos_label": self.label}
-        return options if weight is None else options | {"sample_weight": weight}
+    def for_metric(self, estimates: MethodEstimates) -> dict[str, Any]:
+        """Return labels and one method's estimates as the arguments of a metric."""
+        options = {"y": self.classes[self.codes], "p": estimates.p, "classes": self.classes}
+        weights = {} if self.weight is None else {"sample_weight": self.weight}
+        return {**options, "pos_label": self.label, **weights}
 
     def difference(self, first: FloatArray, second: FloatArray) -> Difference:
         """Return the mean difference of losses (n,) over rows, or groups, with its interval."""
@@ -200,9 +195,7 @@ class Predictions:
         """
         event = np.bincount(self.codes).argmax() if self.positive is None else self.positive
         outcome = (self.codes == event).astype(np.float64)
-        return units_of(
-            outcome, np.ones(len(outcome)) if self.weight is None else self.weight, self.groups
-        )
+        return units_of(outcome, self.weights, self.groups)
 
 
 @dataclass(frozen=True)
@@ -289,19 +282,13 @@ class Measures:
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:
     """Compute the measures of one method."""
     p, codes, bounds = estimates.p, predictions.codes, estimates.bounds
-    judged, mean, event = (
-        predictions.judged(estimates),
-        predictions.mean,
-        predictions.event(estimates),
-    )
-    q = event.p.clip(0, 1)
+    judged, event = predictions.judged(estimates), predictions.event(estimates)
+    mean, q = predictions.mean, event.p.clip(0, 1)
     residual = event.outcome - q
-    error = judged.calibration_error(bins=N_ERROR_BINS)
     groups, correlation = predictions.groups, 0.0
     if groups is not None:
         correlation = intragroup_correlation(event.outcome, q, groups)
-    weight = np.ones(len(q)) if predictions.weight is None else predictions.weight
-    weight = weight / weight.sum()
+    weight = predictions.weights / predictions.weights.sum()
     chance = chance_errors(q, seed, groups, correlation, weight)
     spread = float(variance_of_sums(weight[:, None], q, groups, correlation)[0, 0]) ** 0.5
     losses = log_losses(p, codes)
@@ -311,7 +298,7 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         brier=mean(squared_losses(p, codes)),
         auc=judged.auc().value,
         accuracy=mean(p.argmax(axis=1) == codes),
-        calibration_error=error,
+        calibration_error=judged.calibration_error(bins=N_ERROR_BINS),
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, mean(residual) ** 2 - spread**2) ** 0.5,
@@ -322,6 +309,11 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         observed=mean(event.outcome),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
+
+
+def with_ends(name: str, value: float, low: float, high: float) -> dict[str, float]:
+    """Return an estimate and the ends of its interval by the names of their columns."""
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def names_of_tests(predictions: Predictions) -> str:

@@ -17,7 +17,7 @@ from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
 from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.metrics.variance import share_interval
-from vennforest.report.measures import BLEND, MethodEstimates, Predictions
+from vennforest.report.measures import BLEND, MethodEstimates, Predictions, with_ends
 from vennforest.report.splits import dates_in
 from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS
@@ -103,8 +103,8 @@ def promised_thresholds(
         for share, (hits, of) in subsets.items():
             if safe.threshold is not None and of.any():
                 some = None if groups is None else groups[of]
-                row[share], interval = hits[of].mean(), share_interval(hits[of].astype(float), some)
-                row[f"{share}_low"], row[f"{share}_high"] = interval
+                low, high = share_interval(hits[of].astype(float), some)
+                row |= with_ends(share, hits[of].mean(), low, high)
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Promise")
     return Section(frame, {"reasons": reasons})
 
@@ -125,7 +125,7 @@ def compared_models(predictions: Predictions, noun: str) -> Section:
         if name != noun:
             gain = predictions.difference(losses[noun], losses[name])
             low, high = gain.mean - gain.margin, gain.mean + gain.margin
-            rows[name] |= {"gain": gain.mean, "gain_low": low, "gain_high": high}
+            rows[name] |= with_ends("gain", gain.mean, low, high)
             better += [name] if low > 0 else []
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Model")
     numbers: dict[str, Any] = {"loss": loss, "better": better}
@@ -230,10 +230,8 @@ def _separation(outcome: FloatArray, scores: Mapping[str, Any]) -> dict[str, Any
     for name, score in scores.items():
         area = auc_interval(outcome, score)
         ks = ks_2samp(score[outcome > 0], score[outcome == 0], method="asymp").statistic
-        gini = [2 * end - 1 for end in (area.value, area.low, area.high)]
-        separation[name] = dict(
-            zip(("gini", "gini_low", "gini_high", "ks"), (*gini, ks), strict=True)
-        )
+        gini = (2 * end - 1 for end in (area.value, area.low, area.high))
+        separation[name] = {**with_ends("gini", *gini), "ks": ks}
     return separation
 
 
@@ -305,9 +303,7 @@ def described_predictors(
             values = cells.read(kind, date_format).astype(np.float64)
             for part, of_part in parts.items():
                 if len(numbers := values[of_part & np.isfinite(values)]):
-                    quartiles = np.quantile(numbers, (0.5, 0.25, 0.75)).tolist()
-                    keys = (part, f"{part}_low", f"{part}_high")
-                    row |= dict(zip(keys, quartiles, strict=True))
+                    row |= with_ends(part, *np.quantile(numbers, (0.5, 0.25, 0.75)).tolist())
             continue
         texts = X[name].astype(str).to_numpy()
         for value in pd.Series(texts[present]).value_counts().index[:MAX_DESCRIBED_VALUES]:

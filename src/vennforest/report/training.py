@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -24,11 +24,7 @@ from vennforest._validation import FloatArray, InputError, IntArray, encode_labe
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import blend_classifiers
-from vennforest.classifier.prediction import (
-    intervals_at,
-    predict_scores,
-    score_rows,
-)
+from vennforest.classifier.prediction import intervals_at, predict_scores, score_rows
 from vennforest.forest import leaves_rows_out
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.measures import BLEND, RAW, MethodEstimates, Predictions
@@ -96,8 +92,7 @@ def cross_validate(
     if is_shared:
         model = clone(model).set_params(estimator=classifier)
     fold = np.full(len(codes), -1, dtype=np.intp)
-    of_methods: list[FoldEstimates] = []
-    of_models: list[FoldEstimates] = []
+    of_folds: list[FoldEstimates] = []
     classifiers, warned = dict(classifiers), list[str]()
     for i, (train, test) in enumerate(splits):
         fold[test] = i
@@ -112,9 +107,8 @@ def cross_validate(
             X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
         training = X_train, y[train], fit_options
         fitted, seconds, estimates = _fit_and_predict(model, methods, training, X_test, warned)
-        of_methods.append((test, present, estimates))
         compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
-        of_models.append((test, present, compared))
+        of_folds.append((test, present, {**estimates, **compared}))
         if is_one_group:
             warned.append("the rows to train on are of one group, so calibration splits its rows")
         absent = np.delete(classes, present).astype(str).tolist()
@@ -133,19 +127,20 @@ def cross_validate(
             "predicts them."
         )
     trained_in_all = ["", *classifiers, BLEND] if classifiers else []
+
+    def pooled(names: Iterable[str]) -> dict[str, MethodEstimates]:
+        return {name: pool_folds(of_folds, name, len(codes), classes, tested) for name in names}
+
     predictions = Predictions(
         classes,
         codes[tested],
         fold[tested],
         rows[tested],
-        {name: pool_folds(of_methods, name, len(codes), classes, tested) for name in estimates},
+        pooled(estimates),
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
         None if weight is None else weight[tested],
         float(np.mean([len(test) / len(train) for train, test in splits])),
-        compared={
-            name: pool_folds(of_models, name, len(codes), classes, tested)
-            for name in trained_in_all
-        },
+        compared=pooled(trained_in_all),
     )
     return predictions, fitted, {} if encoder is None else dict(encoder.encodings_)
 
@@ -273,11 +268,7 @@ def _predicted(
 
 
 def pool_folds(
-    folds: Sequence[FoldEstimates],
-    name: str,
-    n: int,
-    classes: NDArray[Any],
-    rows: IntArray,
+    folds: Sequence[FoldEstimates], name: str, n: int, classes: NDArray[Any], rows: IntArray
 ) -> MethodEstimates:
     """Pool the estimates of one method, or model, over the folds.
 

@@ -137,9 +137,8 @@ class OutOfBagFold(Fold):
             return self.score(X), None
         # The members that did not see an example, drawn by a hash of the row, score the row.
         rows = self.members.check(transform_rows(self.model, X))
-        left_out = draw_examples(
-            hash_rows(self.members.for_hashing(rows)), self.seed, len(self.codes)
-        )
+        hashes = hash_rows(self.members.for_hashing(rows))
+        left_out = draw_examples(hashes, self.seed, len(self.codes))
         return self.members.mean(rows, self.membership, left_out), left_out
 
     def _check_state(self) -> None:

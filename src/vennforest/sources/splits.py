@@ -55,13 +55,12 @@ def held_out_fold(
         unit = "examples" if groups is None else "groups"
         raise ValueError(f"holdout_size must leave {unit} on both sides of {n}, got {shown(size)}")
     index, held_index = np.arange(n), None
+    options: dict[str, Any] = {"test_size": size, "random_state": random_state}
     if groups is None and must_stratify(data, "the part held out"):
         with suppress(ValueError):  # a class of one example, or more classes than rows in a part
-            held_index = train_test_split(
-                index, test_size=size, random_state=random_state, stratify=data.codes
-            )[1]
+            held_index = train_test_split(index, stratify=data.codes, **options)[1]
     if held_index is None:
-        held_index = train_test_split(index, test_size=size, random_state=random_state)[1]
+        held_index = train_test_split(index, **options)[1]
     is_held = np.isin(index if groups is None else groups, held_index)
     model = data.rows(np.flatnonzero(~is_held)).fit(estimator)
     return [data.rows(np.flatnonzero(is_held)).fold(model)]

@@ -189,7 +189,7 @@ def columns_of_frame(X: Any) -> list[tuple[str, NDArray[Any]]]:
 
 def differences_of(training: TrainingColumns | None, X: Any) -> list[ColumnDifference]:
     """Return the columns of a data frame that differ from training; none of few rows."""
-    if training is None or len(X) < MIN_COMPARED_ROWS:
+    if training is None:
         return []
     new = NewColumns(training)
     new.add(columns_of_frame(X), len(X))
