@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple, cast, get_args
@@ -443,6 +443,13 @@ def text_of_label(label: Any) -> str:
 def is_frame(X: object) -> bool:
     """Return whether X is a data frame of any library."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
+
+
+def refuse_equal_names(names: Sequence[str]) -> None:
+    """Raise an error if two columns of a data frame have the same name."""
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"X must have columns of different names, got two of the name {name!r}")
 
 
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:

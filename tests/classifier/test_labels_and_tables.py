@@ -17,6 +17,15 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from support.cases import draw_grid, rounded
 from vennforest import CalibratedClassifier
+from vennforest._validation import InputError
+
+
+def test_columns_of_one_name_are_refused():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "b"])
+    for estimator in (None, LogisticRegression(), GaussianNB()):
+        with pytest.raises(InputError, match="different names, got two of the name 'b'"):
+            CalibratedClassifier(estimator).fit(X, np.arange(60) % 2)
 
 
 def forest():

@@ -40,11 +40,11 @@ from vennforest.calibrators.direction import (
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
     FormulaFunction,
+    NoFormulaError,
     Score,
     Term,
     log_odds_of_classes,
     logistic_of_masked,
-    no_formula,
     softmax,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
@@ -341,7 +341,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _formula(self, scores: Term) -> Term:
         """Return the probability of the second of two classes, or those of all, as a formula."""
-        raise no_formula("calibrator", self)
+        raise NoFormulaError("calibrator", self)
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, InputError, is_frame
+from vennforest._validation import FloatArray, InputError, is_frame, refuse_equal_names
 from vennforest.scores import check_scores, round_scores
 
 SINGLE_PRECISIONS = ("float16", "float32", "float[pyarrow]", "halffloat[pyarrow]")
@@ -78,7 +78,10 @@ def names_of_columns(X: Any) -> list[str] | None:
     names = getattr(X, "column_names", None)  # of Arrow
     if names is None and is_frame(X):
         names = X.columns
-    return None if names is None else list(map(str, names))
+    if names is not None:
+        names = list(map(str, names))
+        refuse_equal_names(names)
+    return names
 
 
 def refuse_other_columns(X: Any, trained: list[str] | None) -> None:
@@ -102,13 +105,14 @@ def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
 
     ``X`` are the rows given to ``fit``, whose columns must be those of estimators fitted before.
     """
-    by_position = []
+    names, by_position = names_of_columns(X), []
     for estimator in estimators:
         first = without_frozen(estimator)
         first = first[0] if isinstance(first, Pipeline) else first
         if not isinstance(first, ColumnTransformer) and not hasattr(first, "as_types"):
             by_position.append(estimator)
-    names = names_of_columns(X) if by_position else None
+    if not by_position:
+        return None
     for estimator in by_position:
         if isinstance(estimator, FrozenEstimator):
             trained = trained_names(without_frozen(estimator))
