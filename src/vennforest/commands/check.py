@@ -31,6 +31,7 @@ from vennforest.commands.models import (
     read_calibrator,
     read_model,
     read_rows,
+    refuse_scores,
     rows_for,
     with_shares,
 )
@@ -333,8 +334,7 @@ def _model_of(options: Check) -> Any:
     """Return the model in a file; None for columns of probabilities and for a calibrator."""
     if options.data is None or is_calibrator_file(options.predictions):
         return None
-    if options.scores:
-        raise InputError("--score is for a calibrator: a model reads its own columns")
+    refuse_scores(options)
     return with_shares(read_model(options.predictions, options.trusted), options.prior)
 
 

@@ -24,6 +24,7 @@ from vennforest.commands.models import (
     read_calibrator,
     read_model,
     read_rows,
+    refuse_scores,
     rows_for,
 )
 from vennforest.commands.options import Watch
@@ -100,8 +101,8 @@ def _check_options_of_model(options: Watch, model: Any, is_calibrator: bool) -> 
     """Raise an error for options that a calibrator, a model or a monitor that began cannot have."""
     if options.reference is not None and (is_calibrator or options.target is not None):
         raise InputError("--reference is for a model without --target: leave one of them out")
-    if options.scores and not is_calibrator:
-        raise InputError("--score is for a calibrator: a model reads its own columns")
+    if not is_calibrator:
+        refuse_scores(options)
     if isinstance(model, Monitor) and options.alpha != model.alpha:
         raise InputError(
             f"--alpha must be that with which the monitor began, {model.alpha}, got {options.alpha}"
