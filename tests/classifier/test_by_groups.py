@@ -72,6 +72,8 @@ def test_labels_are_the_same_in_every_kind_of_table():
         data.assign(town=data["town"].astype(object).mask(data["town"].isna(), np.float32("nan"))),
     ):
         assert_array_equal(towns.codes(table, 40), expected)
+    pairs = data.assign(town=[("x", town) for town in data["number"]])
+    assert ByGroups.fit("town", pairs, 40)[0].labels.tolist() == [f"('x', {i})" for i in (1, 2, 3)]
     nullable = data.assign(number=data["number"].astype("Int64"))
     nullable.loc[::5, "number"] = pd.NA
     numbers, codes = ByGroups.fit("number", nullable, 40)

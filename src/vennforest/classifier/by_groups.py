@@ -122,7 +122,7 @@ def _group_labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.boo
     if len(kinds) > 1:
         raise InputError("by must give numbers or text, got both: turn all labels into text")
     are_numbers = kinds == {True}
-    values = np.array(cells, np.float64 if are_numbers else str)
+    values = np.array(cells, np.float64) if are_numbers else np.array([*map(str, cells)], str)
     all_rows = np.full(n, np.nan if are_numbers else "", values.dtype)
     all_rows[present] = values
     return all_rows, ~present
