@@ -189,7 +189,7 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
     if label is None and len(labels) == 2:
         return 1
     if len(labels) == 1:
-        raise InputError(f"y must contain two classes or more, got one: {labels[0]!r}")
+        raise InputError(f"y must contain two classes or more, got one: {shown(labels[0])}")
     if label not in labels:
         raise not_one_of(name, labels, label)
     return int(labels.index(label))
@@ -418,20 +418,27 @@ def encode_groups(groups: Any, X: Any) -> IntArray | None:
     if groups is None:
         return None
     check_order(X, groups=groups)
+    names = name_of_every_row(groups, count_rows(X))
+    return np.unique(names, return_inverse=True)[1].astype(np.intp)
+
+
+def name_of_every_row(groups: Any, n: int, name: str = "groups") -> NDArray[Any]:
+    """Return the groups (n,) of n rows, integers as they are, others as text; see `group_names`.
+
+    Missing ones are refused.
+    """
     dtype = getattr(groups, "dtype", None)
     is_code = isinstance(dtype, np.dtype) and dtype.kind in "iu"  # nullable ones may be missing
-    names, n = np.asarray(groups) if is_code else group_names(groups), count_rows(X)
+    names = np.asarray(groups) if is_code else group_names(groups, name)
     if names.shape != (n,):
-        raise InputError(f"groups must have shape ({n},), got {names.shape}")
-    if not is_code:
-        missing = is_missing(names)
-        if missing.any():
-            raise InputError(
-                "groups must name a group for every row, got none in row "
-                f"{int(missing.argmax())} (counted from 0): give such rows a group each"
-            )
-        names = names.astype(str)
-    return np.unique(names, return_inverse=True)[1].astype(np.intp)
+        raise InputError(f"{name} must have shape ({n},), got {names.shape}")
+    missing = is_missing(names)
+    if missing.any():
+        raise InputError(
+            f"{name} must have a value in every row, got none in row {int(missing.argmax())} "
+            "(counted from 0): give each such row one of its own"
+        )
+    return names if is_code else names.astype(str)
 
 
 def text_of_label(label: Any) -> str:

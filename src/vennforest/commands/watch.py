@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError, check_option
+from vennforest._validation import InputError, check_option, group_names, is_missing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
     column_differences,
@@ -132,9 +132,9 @@ def _ordered_rows(
 
 def _keys_in(table: pd.DataFrame, name: str) -> NDArray[Any]:
     """Return the keys (n,) of rows as text; raise an error for rows without one."""
-    cells = table[find_name(table.columns, name)]
-    _refuse_missing(cells.isna().to_numpy(), f"the key {name!r}")
-    return cells.astype(str).to_numpy(object)
+    keys = group_names(table[find_name(table.columns, name)], f"the key {name!r}")
+    _refuse_missing(is_missing(keys), f"the key {name!r}")
+    return keys
 
 
 def _refuse_missing(is_missing: NDArray[np.bool_], name: str) -> None:
