@@ -43,7 +43,7 @@ def test_numbers_among_text_are_refused():
 
 def test_missing_groups_are_refused_with_their_row():
     for missing in (None, np.nan, " ", pd.NA):
-        with pytest.raises(ValueError, match="in every row, got none in row 1"):
+        with pytest.raises(ValueError, match="for every row, got none in row 1"):
             auc_interval([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], groups=["a", missing, "b", "c"])
 
 

@@ -435,7 +435,7 @@ def name_of_every_row(groups: Any, n: int, name: str = "groups") -> NDArray[Any]
     missing = is_missing(names)
     if missing.any():
         raise InputError(
-            f"{name} must have a value in every row, got none in row {int(missing.argmax())} "
+            f"{name} must have a value for every row, got none in row {int(missing.argmax())} "
             "(counted from 0): give each such row one of its own"
         )
     return names if is_code else names.astype(str)

@@ -251,7 +251,7 @@ def test_keys_of_every_kind_are_compared_as_text(make_keys):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ([None, *range(9)], "ids must have a value in every row, got none in row 0"),
+        ([None, *range(9)], "ids must have a value for every row, got none in row 0"),
         ([1], r"ids must have shape \(10,\), got \(1,\)"),
     ],
 )
