@@ -105,12 +105,8 @@ def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
 
     ``X`` are the rows given to ``fit``, whose columns must be those of estimators fitted before.
     """
-    names, by_position = names_of_columns(X), []
-    for estimator in estimators:
-        first = without_frozen(estimator)
-        first = first[0] if isinstance(first, Pipeline) else first
-        if not isinstance(first, ColumnTransformer) and not hasattr(first, "as_types"):
-            by_position.append(estimator)
+    names = names_of_columns(X)
+    by_position = [estimator for estimator in estimators if not reads_by_name(estimator)]
     if not by_position:
         return None
     for estimator in by_position:
@@ -119,6 +115,13 @@ def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
             refuse_other_columns(X, trained)
             names = names or trained
     return names
+
+
+def reads_by_name(estimator: Any) -> bool:
+    """Return whether an estimator takes the columns of a table by their names."""
+    first = without_frozen(estimator)
+    first = first[0] if isinstance(first, Pipeline) else first
+    return isinstance(first, ColumnTransformer) or hasattr(first, "as_types")
 
 
 def without_frozen(estimator: Any) -> Any:
