@@ -452,6 +452,11 @@ def is_frame(X: object) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
 
 
+def is_arrow(X: object) -> bool:
+    """Return whether X is a table or record batch of Arrow, and no frame with such a column."""
+    return hasattr(X, "column_names") and not is_frame(X)
+
+
 def refuse_equal_names(names: Sequence[str]) -> None:
     """Raise an error if two columns of a data frame have the same name."""
     if len(set(names)) < len(names):

@@ -28,6 +28,14 @@ def test_columns_of_one_name_are_refused():
             CalibratedClassifier(estimator).fit(X, np.arange(60) % 2)
 
 
+def test_a_column_may_be_called_like_an_attribute_of_arrow_tables():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"column_names": rng.integers(0, 2, 60), "b": rng.normal(size=60)})
+    expected = CalibratedClassifier(GaussianNB()).fit(X.to_numpy(), X["b"] > 0)
+    model = CalibratedClassifier(GaussianNB()).fit(X, X["b"] > 0)
+    assert_array_equal(model.predict_proba(X), expected.predict_proba(X.to_numpy()))
+
+
 def forest():
     return RandomForestClassifier(15, random_state=1)
 

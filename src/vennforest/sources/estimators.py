@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, InputError, is_frame, refuse_equal_names
+from vennforest._validation import FloatArray, InputError, is_arrow, is_frame, refuse_equal_names
 from vennforest.scores import check_scores, round_scores
 
 SINGLE_PRECISIONS = ("float16", "float32", "float[pyarrow]", "halffloat[pyarrow]")
@@ -75,9 +75,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
 
 def names_of_columns(X: Any) -> list[str] | None:
     """Return the names of the columns of a table of any library, None of an array."""
-    names = getattr(X, "column_names", None)  # of Arrow
-    if names is None and is_frame(X):
-        names = X.columns
+    names = X.column_names if is_arrow(X) else X.columns if is_frame(X) else None
     if names is not None:
         names = list(map(str, names))
         refuse_equal_names(names)
