@@ -282,3 +282,17 @@ def test_scores_by_name_and_the_output_of_a_calibrator():
         BatchPredictor(model, schema, columns=["risk", "p(no)"])
     with pytest.raises(InputError, match="seem to be calibrated already"):
         BatchPredictor(model, of_first.schema, columns="p(yes)")
+
+
+@pytest.mark.parametrize("kind", ["far", "probabilities"])
+@pytest.mark.parametrize("size", [20, 60])
+def test_new_scores_are_warned_of_once_however_rows_are_divided(kind, size):
+    rng = np.random.default_rng(SEED)
+    z = rng.normal(0, 3, 200)
+    model = vennforest.VennAbers(on="logit").fit(z, rng.random(200) < 1 / (1 + np.exp(-z)))
+    new = np.linspace(0, 1, 60) if kind == "probabilities" else np.append(np.zeros(57), [90] * 3)
+    schema, batches = batches_of(pd.DataFrame({"s": new}), size)
+    expected = "all 60 rows" if kind == "probabilities" else "5.00% of the scores"
+    with pytest.warns(match=expected) as caught:
+        together(BatchPredictor(model, schema, columns="s"), batches)
+    assert len(caught) == 1

@@ -24,7 +24,7 @@ from vennforest import (
     report,
     validation,
 )
-from vennforest._messages import PACKAGE, nearest, not_one_of
+from vennforest._messages import PACKAGE, as_sentence, nearest, not_one_of
 from vennforest.calibrators import METHODS, make_calibrator
 
 rng = np.random.default_rng(20)
@@ -162,3 +162,18 @@ def test_errors_abbreviate_what_they_show(kind):
                 if len(text) > 600 or "\n" in text.strip():
                     long[f"{name}({argument}=)"] = text[:150]
     assert long == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("y contains 2 groups", "y contains 2 groups."),
+        ("sample_weight is constant.", "sample_weight is constant."),
+        ('merge="log" has no effect', 'merge="log" has no effect.'),
+        ("groups has no effect", "groups has no effect."),
+        ("groups are large", "Groups are large."),
+        ("some rows have no label", "Some rows have no label."),
+    ],
+)
+def test_sentences_begin_with_a_capital_unless_an_argument_begins_them(message, sentence):
+    assert as_sentence(message) == sentence

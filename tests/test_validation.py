@@ -69,7 +69,7 @@ ODD_CALLS = {
     "masked labels of a monitor": (lambda: watched(P, np.ma.array(Y, mask=P < 0.1)), "y must have"),
     "a missing nullable group": (
         lambda: auc_interval(Y, P, groups=pd.Series(np.arange(40), dtype="Int64").mask(P < 0.1)),
-        "groups must name a group for every row, got none in row 0",
+        "groups must have a value for every row, got none in row 0",
     ),
 }
 MASKED = np.ma.array(P, mask=P < 0.1)

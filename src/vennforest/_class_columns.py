@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import harmless, listed, shown
 from vennforest._shown import columns_of
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import FloatArray, InputError, IntArray, is_arrow
 from vennforest.scores import (
     On,
     as_numbers,
@@ -213,8 +213,7 @@ def in_class_order(
         If one column is given for classes that are named in another order than the sorted one,
         which leaves in doubt of which class it is.
     """
-    names: Any = getattr(values, "column_names", None)
-    names = getattr(values, "columns", ()) if names is None else names
+    names: Any = getattr(values, "column_names" if is_arrow(values) else "columns", ())
     if isinstance(name_of_series := getattr(values, "name", None), str):
         names = [name_of_series]
     texts, labels = list(map(str, names)), classes.tolist()

@@ -76,9 +76,14 @@ def plain_number(value: float, digits: int) -> str:
     return f"{value:,.0f}" if "e+" in text and abs(value) < 1e15 else text
 
 
+ARGUMENT = re.compile(r"(y|cv)\b|\w*[_=(]")
+"""The name of an argument, or a call, at the beginning of a message."""
+
+
 def as_sentence(text: str) -> str:
-    """Return text with a capital letter at its beginning and one full stop at its end."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    """Return text with one full stop at its end, and a capital unless an argument begins it."""
+    first = text[:1] if ARGUMENT.match(text) else text[:1].upper()
+    return f"{first}{text[1:].rstrip('.')}."
 
 
 def nearest(value: object, names: Iterable[object]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple, cast, get_args
@@ -189,7 +189,7 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
     if label is None and len(labels) == 2:
         return 1
     if len(labels) == 1:
-        raise InputError(f"y must contain two classes or more, got one: {labels[0]!r}")
+        raise InputError(f"y must contain two classes or more, got one: {shown(labels[0])}")
     if label not in labels:
         raise not_one_of(name, labels, label)
     return int(labels.index(label))
@@ -418,20 +418,27 @@ def encode_groups(groups: Any, X: Any) -> IntArray | None:
     if groups is None:
         return None
     check_order(X, groups=groups)
+    names = name_of_every_row(groups, count_rows(X))
+    return np.unique(names, return_inverse=True)[1].astype(np.intp)
+
+
+def name_of_every_row(groups: Any, n: int, name: str = "groups") -> NDArray[Any]:
+    """Return the groups (n,) of n rows, integers as they are, others as text; see `group_names`.
+
+    Missing ones are refused.
+    """
     dtype = getattr(groups, "dtype", None)
     is_code = isinstance(dtype, np.dtype) and dtype.kind in "iu"  # nullable ones may be missing
-    names, n = np.asarray(groups) if is_code else group_names(groups), count_rows(X)
+    names = np.asarray(groups) if is_code else group_names(groups, name)
     if names.shape != (n,):
-        raise InputError(f"groups must have shape ({n},), got {names.shape}")
-    if not is_code:
-        missing = is_missing(names)
-        if missing.any():
-            raise InputError(
-                "groups must name a group for every row, got none in row "
-                f"{int(missing.argmax())} (counted from 0): give such rows a group each"
-            )
-        names = names.astype(str)
-    return np.unique(names, return_inverse=True)[1].astype(np.intp)
+        raise InputError(f"{name} must have shape ({n},), got {names.shape}")
+    missing = is_missing(names)
+    if missing.any():
+        raise InputError(
+            f"{name} must have a value for every row, got none in row {int(missing.argmax())} "
+            "(counted from 0): give each such row one of its own"
+        )
+    return names if is_code else names.astype(str)
 
 
 def text_of_label(label: Any) -> str:
@@ -443,6 +450,18 @@ def text_of_label(label: Any) -> str:
 def is_frame(X: object) -> bool:
     """Return whether X is a data frame of any library."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
+
+
+def is_arrow(X: object) -> bool:
+    """Return whether X is a table or record batch of Arrow, and no frame with such a column."""
+    return hasattr(X, "column_names") and not is_frame(X)
+
+
+def refuse_equal_names(names: Sequence[str]) -> None:
+    """Raise an error if two columns of a data frame have the same name."""
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"X must have columns of different names, got two of the name {name!r}")
 
 
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:

@@ -24,11 +24,12 @@ from vennforest._shown import OUTPUT_KINDS, names_of
 from vennforest._validation import FloatArray, InputError, check_count, check_inside, check_option
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds, merged
+from vennforest.calibrators.direction import NewScores
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict_confidence, predict_rows
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
-from vennforest.scores import is_impossible, read_scores
+from vennforest.scores import ScoreKind, is_impossible, read_scores
 from vennforest.sources.estimators import as_read, first_model
 from vennforest.sources.training_columns import (
     ColumnDifference,
@@ -141,10 +142,13 @@ class BatchPredictor:
         self._keeps_missing = missing_scores == "keep" and isinstance(model, Calibrator)
         self.model, self.level, self.rows_at_once = model, level, int(rows_at_once)
         self._scores: ClassColumns | None = None
+        self._expected: tuple[ScoreKind, FloatArray | None] = ("probability", None)
         self.carried = list(carried)
         if isinstance(model, Calibrator):
             classes = model.classes_.tolist()
             self.model = model._by_class()
+            self.model._warns_of_new = False  # but of all batches together
+            self._expected = model.on_, model.score_range_
             self._scores = class_columns(columns or (), classes, "columns", schema.names)
             self.columns = self._scores.names
             refuse_own_output(self.columns, schema.names, classes)
@@ -190,7 +194,7 @@ class BatchPredictor:
             If a column is missing or of another type, a score is not finite, or the model raises
             an error. The message contains ``where`` and the number of the row, from 1.
         """
-        n_rows = 0
+        n_rows, new_scores = 0, NewScores(*self._expected)
         for batch in batches:
             find_names(batch.schema.names, [*self.columns, *self.carried], f" in {where}")
             for start in range(0, batch.num_rows, self.rows_at_once):
@@ -199,9 +203,10 @@ class BatchPredictor:
                 if decimal is not None:
                     features |= self._numbers(features, where, n_rows + start, decimal)
                 arrays = [self._carried(part, name) for name in self.carried]
-                arrays += self._output(features, where, n_rows + start)
+                arrays += self._output(features, where, n_rows + start, new_scores)
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             n_rows += batch.num_rows
+        new_scores.warn()
 
     def _carried(self, rows: pa.RecordBatch, name: str) -> pa.Array:
         """Return the cells of a carried column, which are not read, in the type of the schema."""
@@ -227,14 +232,20 @@ class BatchPredictor:
         floats = (as_floats(cells[n], n, where, first_row, markers, decimal) for n in names)
         return {n: pa.array(c, from_pandas=True) for n, c in zip(names, floats, strict=True)}
 
-    def _output(self, columns: dict[str, pa.Array], where: str, first_row: int) -> list[pa.Array]:
+    def _output(
+        self,
+        columns: dict[str, pa.Array],
+        where: str,
+        first_row: int,
+        new_scores: NewScores,
+    ) -> list[pa.Array]:
         """Return the columns of the output after the carried ones."""
         rows, position = self._rows(columns, where, first_row), None
         all_rows = rows
         if self._keeps_missing:
             has_score = ~np.isnan(rows).any(axis=1)
             rows, position = rows[has_score], pa.array(np.cumsum(has_score) - 1, mask=~has_score)
-        prediction = self._predict(rows, where, first_row)
+        prediction = self._predict(rows, where, first_row, new_scores)
         if self._new is not None:
             self._new.add(self._as_training(all_rows), len(all_rows))
         arrays = output_columns(self.model.classes_, self.kinds, prediction, self._of_label)
@@ -256,11 +267,15 @@ class BatchPredictor:
         cells[is_present] = scores
         return list(zip(columns.names[-scores.shape[1] :], cells.T, strict=True))
 
-    def _predict(self, rows: Any, where: str, first_row: int) -> RowPredictions:
+    def _predict(
+        self, rows: Any, where: str, first_row: int, new_scores: NewScores
+    ) -> RowPredictions:
         level = self.level if "confidence" in self.kinds else None
         try:
             if self._scores is not None:
-                return _calibrated(self.model, self._scores.scores_in(rows, self.model.on_), level)
+                scores = self._scores.scores_in(rows, self.model.on_)
+                new_scores.add(*self.model._read_new(scores))
+                return _calibrated(self.model, scores, level)
             if level is None:
                 return predict_rows(self.model._state, rows), None
             return predict_confidence(self.model._state, rows, level)

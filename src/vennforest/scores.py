@@ -49,9 +49,6 @@ DECIMALS = range(2, 7)
 MIN_ROWS_OF_EQUAL_SUMS = 10
 """Rows, none with a negative value, from which on equal sums are no chance."""
 
-MIN_ROWS_OF_PROBABILITIES = 30
-"""Rows, all with sum 1, from which on new scores for a map of logits are doubted."""
-
 MASKED = -1e30
 """The logit of a masked class beside the largest of its row; the log-odds of the class, and minus
 those of the only class of its row that is not masked. Sums and differences do not change it."""
@@ -238,7 +235,7 @@ def find_mask_distance(distance: FloatArray) -> float:
     return float(min(MASK_GAP * nearest, -MASKED))
 
 
-def are_masked(x: FloatArray, kind: ScoreKind) -> NDArray[np.bool_]:
+def are_masked(x: FloatArray, kind: On) -> NDArray[np.bool_]:
     """Return a mask of the logits, or log-odds, that `read_scores` has made of masked classes."""
     return (np.abs(x) >= -MASKED) & (kind == "logit")
 
@@ -361,22 +358,6 @@ def far_side(x: FloatArray, weight: FloatArray) -> NDArray[np.integer[Any]]:
     else:
         return np.zeros(len(x), np.int8)
     return np.asarray((x / 4 > high).astype(np.int8) - (x / 4 < low))
-
-
-def warn_of_probabilities(scores: Any, on: On) -> None:
-    """Warn if many scores, which were called or calibrated as logits, look like probabilities."""
-    if on != "logit":
-        return
-    array = as_numbers(scores)
-    if len(array) < MIN_ROWS_OF_PROBABILITIES or is_outside(array).any():
-        return
-    is_table = array.ndim == 2 and array.shape[1] > 1
-    if sums_to_one(array).all() if is_table else np.ptp(array) > 0:
-        warn(
-            f"all {len(array):,} rows of scores lie in [0, 1]{' and sum to 1' * is_table}, as "
-            "probabilities do, and are read as logits: take their log-odds or logarithms if they "
-            'are, or fit with on="probability"'
-        )
 
 
 def round_scores(scores: FloatArray) -> FloatArray:

@@ -54,6 +54,11 @@ def assert_probabilities(p, n, k):
 
 
 @every_calibrator
+def test_the_attributes_of_a_fitted_calibrator_are_listed(calibrator):
+    assert {"classes_", "predict_proba"} <= set(dir(clone(calibrator).fit(*two_classes(1))))
+
+
+@every_calibrator
 def test_labels_of_any_kind_give_what_0_and_1_give(calibrator):
     scores, y = two_classes(1)
     p = clone(calibrator).fit(scores, y).predict_proba(np.linspace(0, 1, 57))

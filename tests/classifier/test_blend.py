@@ -217,6 +217,7 @@ def test_metadata_goes_to_the_estimators_that_request_it():
         ([("splitter", GaussianNB()), ("b", GaussianNB())], "other names than"),
         ([("self", GaussianNB()), ("b", GaussianNB())], "other names than"),
         ([("method_mapping", GaussianNB()), ("b", GaussianNB())], "other names than"),
+        ([("a", GaussianNB()), ("a_", GaussianNB())], "ends in an underscore, got 'a_'"),
         ([("a__b", GaussianNB()), ("b", GaussianNB())], "__"),
     ],
 )

@@ -8,6 +8,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
@@ -69,9 +70,12 @@ def test_labels_are_the_same_in_every_kind_of_table():
         data.astype({"town": "category"}),
         data.astype({"town": "string"}),
         pl.from_pandas(data),
+        pa.Table.from_pandas(data),
         data.assign(town=data["town"].astype(object).mask(data["town"].isna(), np.float32("nan"))),
     ):
         assert_array_equal(towns.codes(table, 40), expected)
+    pairs = data.assign(town=[("x", town) for town in data["number"]])
+    assert ByGroups.fit("town", pairs, 40)[0].labels.tolist() == [f"('x', {i})" for i in (1, 2, 3)]
     nullable = data.assign(number=data["number"].astype("Int64"))
     nullable.loc[::5, "number"] = pd.NA
     numbers, codes = ByGroups.fit("number", nullable, 40)

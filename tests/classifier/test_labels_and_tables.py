@@ -17,6 +17,23 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from support.cases import draw_grid, rounded
 from vennforest import CalibratedClassifier
+from vennforest._validation import InputError
+
+
+def test_columns_of_one_name_are_refused():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "b"])
+    for estimator in (None, LogisticRegression(), GaussianNB()):
+        with pytest.raises(InputError, match="different names, got two of the name 'b'"):
+            CalibratedClassifier(estimator).fit(X, np.arange(60) % 2)
+
+
+def test_a_column_may_be_called_like_an_attribute_of_arrow_tables():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"column_names": rng.integers(0, 2, 60), "b": rng.normal(size=60)})
+    expected = CalibratedClassifier(GaussianNB()).fit(X.to_numpy(), X["b"] > 0)
+    model = CalibratedClassifier(GaussianNB()).fit(X, X["b"] > 0)
+    assert_array_equal(model.predict_proba(X), expected.predict_proba(X.to_numpy()))
 
 
 def forest():

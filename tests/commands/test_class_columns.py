@@ -276,3 +276,15 @@ def test_independent_scores_of_each_class_are_calibrated_with_on_score(rng, tmp_
     found = pd.read_parquet(tmp_path / "o.parquet")[["p(a)", "p(b)", "p(c)"]]
     assert_allclose(found, expected, atol=1e-9)
     assert "--on must be one of" in refused(capsys, *fit, "--on", "odds")
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], ["a", "b", "c"], ["2", "9", "10"]])
+def test_columns_name_the_classes_of_which_there_is_no_row(labels, tmp_path, capsys):
+    p = draw(np.random.default_rng(0), labels)[0]
+    table = pd.DataFrame(p, columns=[f"p({label})" for label in labels]).assign(y=labels[0])
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    columns = [word for name in table.columns[:-1] for word in ("--probability", name)]
+    command = ("check", tmp_path / "rows.csv", "-t", "y", *columns, "-o", tmp_path / "page.html")
+    assert run(*command, "--json") == 0
+    classes = json.loads(capsys.readouterr().out)["classes"]
+    assert {str(label) for label in classes} == set(labels)

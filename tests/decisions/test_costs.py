@@ -4,10 +4,12 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from oracles import decisions as oracle
 from vennforest import VennAbers
+from vennforest._validation import InputError
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import decision_curve
 
@@ -92,3 +94,16 @@ def test_choices_by_costs_are_those_by_net_benefit():
         share = (weight * y).sum() / weight.sum()
         mean = (weight * paid).sum() / weight.sum()
         assert curve.net_benefit[j] == pytest.approx(share - mean / (1 - t))
+
+
+def test_costs_in_a_data_frame_go_by_the_names_of_classes():
+    frame = pd.DataFrame([[0, 7], [1, 0]], ["yes", "no"], ["treat", "wait"])
+    matrix = CostMatrix.read(frame, np.array(["no", "yes"]))
+    assert matrix.costs.tolist() == [[1, 0], [0, 7]] and matrix.decisions == ("treat", "wait")
+    with pytest.raises(InputError, match=r"a row for each class \(no, yes\), got 0, 1"):
+        CostMatrix.read(pd.DataFrame([[0, 1], [1, 0]]), np.array(["no", "yes"]))
+
+
+def test_classes_that_are_numbers_are_named_as_whole_numbers():
+    costs = {1: {"treat": 0, "wait": 7}, 0: {"treat": 1, "wait": 0}}
+    assert CostMatrix.read(costs, np.array([0.0, 1.0])).costs.tolist() == [[1, 0], [0, 7]]

@@ -92,6 +92,8 @@ def test_frames_and_columns_are_checked_first():
         engine.calibrate(dask_frame(frame, 30), score="S", target="y")
     with pytest.raises(InputError, match="frame must be a Dask DataFrame, got DataFrame"):
         engine.fit(CalibratedClassifier(FOREST), frame, target="y")
+    with pytest.raises(InputError, match="frame must be a Dask DataFrame, got DataFrame"):
+        engine.predict(frame, VennAbers(), columns="s")
 
 
 @pytest.mark.parametrize(

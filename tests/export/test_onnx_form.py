@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
@@ -88,6 +89,7 @@ def forest(**options):
         (LogisticRegression(), {"calibrate_on": "cv", "ensemble": False}),
         (make_pipeline(StandardScaler(), LogisticRegression()), {"calibrate_on": "holdout"}),
         (FrozenEstimator(LogisticRegression().fit(X, Y)), {}),
+        (CalibratedClassifierCV(LogisticRegression()), {"calibrate_on": "holdout"}),
     ],
     ids=str,
 )
@@ -214,6 +216,21 @@ def test_a_model_that_is_converted_wrongly_is_refused():
     model = CalibratedClassifier(LabelSpreading(), calibrate_on="holdout").fit(X, Y)
     with pytest.raises(InputError, match=r"must be one that skl2onnx converts: .*LabelSpreading"):
         to_onnx(model)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_model_without_a_number_of_columns_is_refused_by_name(frozen):
+    estimator = SVC(kernel=np.inner).fit(X[:200], Y[:200])
+    model = CalibratedClassifier(FrozenEstimator(estimator) if frozen else estimator)
+    model.fit(X[200:], Y[200:])
+    with pytest.raises(InputError, match=r"number of columns, got .* without n_features_in_"):
+        to_onnx(model)
+
+
+def test_a_calibrated_model_of_this_library_within_another_is_refused_by_name():
+    model = CalibratedClassifier(CalibratedClassifier(LogisticRegression(), calibrate_on="cv"))
+    with pytest.raises(InputError, match=r"find a shape calculator for .*CalibratedClassifier"):
+        to_onnx(model.fit(X, Y))
 
 
 def test_a_conversion_that_does_not_end_is_stopped(monkeypatch):

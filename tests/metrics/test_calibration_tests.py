@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binomtest, chi2
 
 from vennforest.metrics import calibration_tests, kuiper_test, spiegelhalter_test
+from vennforest.metrics.variance import share_interval, share_pvalue
 
 
 def draw(rng, p, u=None):
@@ -77,3 +78,16 @@ def test_no_p_value_with_few_groups_that_correlate():
     assert np.isnan(calibration_tests(y, np.full(300, 0.5), groups=groups).pvalue)
     three = np.repeat(rng.permutation([0, 0, 1, 1, 2, 2]), 50)
     assert np.isnan(calibration_tests(three, np.full((300, 3), 1 / 3), groups=groups).pvalue)
+
+
+def test_the_count_of_weighted_rows_has_one_exact_test():
+    rng = np.random.default_rng(3)
+    n = 40
+    w = rng.gamma(2, 1, n)
+    for events in (0, 3, 6):
+        y, p = rng.permutation(np.arange(n) < events), np.full(n, 0.1)
+        pvalue = share_pvalue(y.astype(float), w, 0.1)
+        low, high = share_interval(y.astype(float), None, w, 1 - pvalue, exact=True)
+        assert pvalue == 1 or min(abs(low - 0.1), abs(high - 0.1)) < 1e-9
+        tests = calibration_tests(y, p, sample_weight=w, classes=[0, 1])
+        assert tests.pvalues == {"count": pytest.approx(pvalue)}

@@ -101,6 +101,17 @@ def test_perfect_ranking_still_has_an_interval():
             auc_interval(y, p, **bad)
 
 
+def test_shares_at_thresholds_that_flag_all_or_no_weighted_rows_are_exact():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        p, weight = rng.uniform(0.01, 0.99, 60), 10.0 ** rng.uniform(-3, 3, 60)
+        table = threshold_table(rng.random(60) < p, p, [0.0, 1.0], sample_weight=weight)
+        assert table.flagged.tolist() == [1, 0]
+        assert table.sensitivity.tolist() == [1, 0] and table.specificity.tolist() == [0, 1]
+        np.testing.assert_array_equal(np.isnan(table.negative_value), [True, False])
+        np.testing.assert_array_equal(np.isnan(table.positive_value), [False, True])
+
+
 def test_threshold_tables_and_decision_curves_count_row_by_row():
     checked = 0
     for outcome, p, rng in problems(80, 3):

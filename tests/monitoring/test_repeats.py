@@ -226,3 +226,37 @@ def test_a_row_whose_key_came_before_is_left_out(with_model):
     monitor.update(*draw_some(rng, 50), ids=[f"K{i}" for i in range(50)])
     monitor.update(*draw_some(rng, 50), ids=[f"K{i}" for i in range(30, 80)])
     assert monitor.n_seen_ == 80 and monitor.taken_.tolist() == [False] * 20 + [True] * 30
+
+
+@pytest.mark.parametrize(
+    "make_keys",
+    [
+        lambda i: i,
+        lambda i: i.astype(np.float32),
+        lambda i: [f" {key}" for key in i],
+        lambda i: pd.Series(i, dtype="Int64"),
+        lambda i: np.where(i < 0, 0, 2**60 + i),
+    ],
+)
+def test_keys_of_every_kind_are_compared_as_text(make_keys):
+    rng = np.random.default_rng(24)
+    monitor = Monitor(random_state=0).fit(*draw_scores(rng, 1000))
+    monitor.update(*draw_scores(rng, 50), ids=make_keys(np.arange(50)))
+    assert (monitor.n_seen_, monitor.n_repeated_) == (50, 0)
+    keys = [str(int(key)) for key in make_keys(np.arange(50))]
+    monitor.update(*draw_scores(rng, 50), ids=keys)
+    assert (monitor.n_seen_, monitor.n_repeated_) == (50, 50)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ([None, *range(9)], "ids must have a value for every row, got none in row 0"),
+        ([1], r"ids must have shape \(10,\), got \(1,\)"),
+    ],
+)
+def test_keys_that_are_missing_are_refused(keys, message):
+    rng = np.random.default_rng(24)
+    monitor = Monitor(random_state=0).fit(*draw_scores(rng, 1000))
+    with pytest.raises(InputError, match=message):
+        monitor.update(*draw_scores(rng, 10), ids=keys)

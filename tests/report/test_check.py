@@ -172,3 +172,14 @@ def test_rows_lost_before_the_horizon_do_not_make_right_probabilities_wrong():
     known = (time >= horizon) | ((y == 1) & (time <= horizon))
     naive = check((y & (time <= horizon))[known], p[known], positive=1)
     assert naive.methods.iloc[0]["observed_expected_low"] > 1
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_class_has_no_gain_over_itself(label, weighted, tmp_path):
+    rng = np.random.default_rng(0)
+    p, weight = rng.random(60), rng.random(60) if weighted else None
+    evaluation = check(np.full(60, label), p, classes=[0, 1], sample_weight=weight)
+    evaluation.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "nan%" not in page and f"Brier score; by always predicting {label * 100}.0%: 0" in page

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -10,11 +12,13 @@ from threadpoolctl import threadpool_limits
 
 from support.report_data import nasty_table, table_of
 from vennforest import CalibratedClassifier, Multiprobability
+from vennforest._validation import InputError
 from vennforest.metrics import calibration_distances
 from vennforest.report import check, evaluate
 from vennforest.report.estimators import ESTIMATORS
 from vennforest.report.measures import MethodEstimates
 from vennforest.report.training import _predicted, notes_of_folds, pool_folds
+from vennforest.tables import table_pipeline
 
 QUICK = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
 
@@ -283,3 +287,23 @@ def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
     assert evaluation.methods.loc[c.method, "ici"] == pytest.approx(distances.ici.value)
     chance = evaluation.methods.loc[c.method, "emax_by_chance"]
     assert chance == pytest.approx(distances.by_chance["emax"])
+
+
+def test_tables_of_every_library_give_the_same_evaluation():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=90), "t": rng.choice(["u", "v"], 90)})
+    y = np.where(X["a"] + rng.normal(size=90) > 0, "yes", "no")
+    tables = X, pl.from_pandas(X), pa.Table.from_pandas(X), pa.RecordBatch.from_pandas(X)
+    losses = [
+        evaluate(table, y, estimator=LogisticRegression(), methods=["platt"], n_folds=2)
+        .methods["log_loss"]
+        .tolist()
+        for table in tables
+    ]
+    assert all(of_table == losses[0] for of_table in losses)
+
+
+def test_an_estimator_that_reads_columns_by_name_is_refused():
+    X = pd.DataFrame({"a": np.arange(40.0), "t": ["u", "v"] * 20})
+    with pytest.raises(InputError, match=r"estimator must be a classifier of numbers .* Pipeline"):
+        evaluate(X, np.arange(40) % 2, estimator=table_pipeline(LogisticRegression()))

@@ -151,7 +151,7 @@ def test_numbers_are_those_that_python_reads(cells):
     (np.ones((1, 2)), "X must be a pandas or polars DataFrame, got ndarray"),
     (pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]), "in row 'q'"),
     (pd.DataFrame({"a": [1.0], "t": [b"\xff"]}), "'t' must contain numbers, .* got binary"),
-    (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the same name"),
+    (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the name 'a'"),
     (pd.DataFrame({"a": [1.0]}), "the table lacks the column 't' of training"),
     (pd.DataFrame({"a": [1.0], " t": ["x"]}), "'t' of training: did you mean ' t'?"),
     (pd.DataFrame({"a": [1.0, 2.0], "t": pd.Series([NOON, NOON.tz_localize("UTC")], dtype=object)}),

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from oracles.update import closed_testing, regress
 from vennforest import CalibratedClassifier, Update, VennAbers, update
 from vennforest.export import from_json, to_json
-from vennforest.validation.update import UpdateRows, by_tests
+from vennforest.validation.update import UpdateRows, by_tests, gain_sentence
 
 
 def draw(rng, n, groups=None):
@@ -139,3 +139,11 @@ def test_one_rare_event_and_equal_probabilities():
     assert update(np.full(40, 0.5), y).choice == "intercept"
     assert update(np.full(40, 0.025), y).choice == "keep"
     assert update(rng.choice([0.02, 0.03], 40), y).choice == "keep"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_map_that_gives_labels_no_probability_has_no_gain_to_print():
+    p, y = draw(np.random.default_rng(1), 300)
+    gain = update(p, y, choose="map", new_map="isotonic").gain
+    assert gain["log_loss"] == np.inf
+    assert "log loss is infinite" in gain_sentence(gain)

@@ -29,15 +29,15 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import direction
-from vennforest.calibrators.direction import Increasing
+from vennforest.calibrators.direction import Increasing, NewScores
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
     FormulaFunction,
+    NoFormulaError,
     Score,
     Term,
     log_odds_of_classes,
     logistic_of_masked,
-    no_formula,
     softmax,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
@@ -53,7 +53,6 @@ from vennforest.scores import (
     is_outside,
     read_scores,
     warn_of_percentages,
-    warn_of_probabilities,
 )
 
 Reads = Literal["order", "log-odds", "probability", "logits"]
@@ -102,6 +101,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _is_one_vs_rest: ClassVar[bool] = False
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
+    _warns_of_new: bool = True
     on: On = "auto"
     on_: ScoreKind
     classes_: NDArray[Any]
@@ -182,6 +182,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ``columns`` (k,) are the classes of the columns of new scores; None: they are sorted.
         """
         checked = self._read_scores(scores, len(classes), self.on)
+        NewScores(self.on).add(scores, checked.values).warn()
         x = self._as_read(checked)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
@@ -196,6 +197,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         checked = self._read_scores(counts.scores, len(counts.classes), self.on)
+        NewScores(self.on).add(counts.scores, checked.values).warn()
         return self._fit_read(counts.moved_to(self._as_read(checked)), checked, increasing)
 
     def _fit_read(self, counts: ScoreCounts, checked: Scores, increasing: Increasing) -> Self:
@@ -335,7 +337,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _formula(self, scores: Term) -> Term:
         """Return the probability of the second of two classes, or those of all, as a formula."""
-        raise no_formula("calibrator", self)
+        raise NoFormulaError("calibrator", self)
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
@@ -459,7 +461,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 )
         elif on == "auto" and checked.kind == "score" and self._reads != "order":
             warn_of_percentages(checked.values)
-        warn_of_probabilities(scores, on)
         return checked
 
     def _as_read(self, checked: Scores) -> FloatArray:
@@ -493,13 +494,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             and 0 <= scores.min(initial=0) <= scores.max(initial=1) <= 1
         ):  # they are what reading would return, and of a single score it takes most of the time
             return self._reversed(scores)
-        named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
-        scores = in_class_order(scores, self.classes_, self.on_, named=named)
-        k, mask_distance = len(self.classes_), self.mask_distance_
-        x = self._as_read(self._read_scores(scores, k, self.on_, mask_distance))
-        if self.on_ != "probability" and self.score_range_ is not None:
-            direction.check_range(x, self.on_, *self.score_range_.tolist())
+        array, x = self._read_new(scores)
+        if self._warns_of_new:
+            NewScores(self.on_, self.score_range_).add(array, x).warn()
         return self._reversed(x)
+
+    def _read_new(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return new scores in the order of the classes, and as the map takes them."""
+        named = None if self.column_codes_ is None else self.classes_[self.column_codes_]
+        array = as_numbers(in_class_order(scores, self.classes_, self.on_, named=named))
+        checked = self._read_scores(array, len(self.classes_), self.on_, self.mask_distance_)
+        return array, self._as_read(checked)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:
         return scores if self.reversed_at_ is None else self.reversed_at_ - scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from vennforest._messages import InputError, listed, shown, warn
 from vennforest._validation import FloatArray
 from vennforest.counts import ScoreCounts
-from vennforest.scores import ScoreKind, are_masked
+from vennforest.scores import On, are_masked, is_outside, sums_to_one
 
 Increasing = bool | Literal["auto"]
 """Whether the second class becomes more likely as the score rises."""
@@ -28,6 +28,9 @@ MAX_RANKED_ROWS, MIN_ODDS_AGAINST_CHANCE = 4_096, 1e4
 # Calibration examples from which on new scores are compared with their range, and the part of it by
 # which new scores may lie beyond it.
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN = 10, 0.5
+
+# Rows from which on scores for a map of logits that look like probabilities are warned of.
+MIN_ROWS_OF_PROBABILITIES = 30
 
 
 def ranking_area(counts: ScoreCounts) -> tuple[float, float]:
@@ -158,14 +161,47 @@ def expected_range(ends: FloatArray, total: float) -> FloatArray | None:
     return limits if np.isfinite(limits).all() else None
 
 
-def check_range(scores: FloatArray, kind: ScoreKind, low: float, high: float) -> None:
-    """Warn of scores far outside the range of the calibration scores, but of no masked classes."""
-    is_outside = ((scores < low) | (scores > high)) & ~are_masked(scores, kind)
-    if not is_outside.any():
-        return
-    share, value = float(np.mean(is_outside)), scores[is_outside][0]
-    warn(
-        f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
-        f"{high:g}], such as {value:g}: there the probability is "
-        "extrapolated. Are they in other units?"
-    )
+class NewScores:
+    """What new scores, counted over all calls of ``add``, have that those of examples have not."""
+
+    def __init__(self, kind: On, limits: FloatArray | None = None) -> None:
+        self._limits = None if kind == "probability" else limits
+        self._kind, self._are_probabilities = kind, kind == "logit"
+        self._n_rows = self._n_scores = self._n_far = 0
+        self._far_value, self._ends = np.nan, (np.inf, -np.inf)
+        self._sum_to_one = False
+
+    def add(self, scores: FloatArray, values: FloatArray) -> Self:
+        """Count scores (n,) or (n, k), and their ``values`` as the map takes them."""
+        self._n_rows += len(scores)
+        if self._are_probabilities and len(scores):
+            self._sum_to_one = scores.ndim == 2 and scores.shape[1] > 1
+            self._ends = min(self._ends[0], scores.min()), max(self._ends[1], scores.max())
+            self._are_probabilities = not is_outside(scores).any() and (
+                not self._sum_to_one or bool(sums_to_one(scores).all())
+            )
+        if self._limits is not None:
+            low, high = self._limits
+            is_far = ((values < low) | (values > high)) & ~are_masked(values, self._kind)
+            if is_far.any() and not self._n_far:
+                self._far_value = float(values[is_far][0])
+            self._n_scores, self._n_far = self._n_scores + values.size, self._n_far + is_far.sum()
+        return self
+
+    def warn(self) -> None:
+        """Warn of scores that look like probabilities where logits are expected, or lie far off."""
+        differ = self._sum_to_one or self._ends[0] < self._ends[1]
+        if self._are_probabilities and differ and self._n_rows >= MIN_ROWS_OF_PROBABILITIES:
+            warn(
+                f"all {self._n_rows:,} rows of scores lie in [0, 1]"
+                f"{' and sum to 1' * self._sum_to_one}, as probabilities do, and are read as "
+                "logits: take their log-odds or logarithms if they are, or fit with "
+                'on="probability"'
+            )
+        if self._limits is not None and self._n_far:
+            low, high = self._limits
+            warn(
+                f"{self._n_far / self._n_scores:.2%} of the scores lie far outside those "
+                f"calibrated on, in [{low:g}, {high:g}], such as {self._far_value:g}: there the "
+                "probability is extrapolated. Are they in other units?"
+            )

@@ -199,9 +199,11 @@ class Column(Term):
     at: Term
 
 
-def no_formula(kind: str, value: object) -> ValueError:
-    """Return the error for a calibrator or a taxonomy without a formula."""
-    return ValueError(f"the {kind} must have a formula, got {value}")
+class NoFormulaError(ValueError, AttributeError):
+    """A calibrator or a taxonomy has no formula; ``dir`` leaves out properties that need one."""
+
+    def __init__(self, kind: str, value: object) -> None:
+        super().__init__(f"the {kind} must have a formula, got {value}")
 
 
 def divided_by_sum(scores: Term) -> Term:

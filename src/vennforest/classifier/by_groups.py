@@ -20,6 +20,7 @@ from vennforest._validation import (
     is_frame,
     require,
 )
+from vennforest.sources.estimators import names_of_columns
 
 Key = str | int | Callable[[Any], Any]
 """A column by name or position, or a function that returns a label for each row."""
@@ -112,7 +113,7 @@ def _group_labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.boo
     if len(kinds) > 1:
         raise InputError("by must give numbers or text, got both: turn all labels into text")
     are_numbers = kinds == {True}
-    values = np.array(cells, np.float64 if are_numbers else str)
+    values = np.array(cells, np.float64) if are_numbers else np.array([*map(str, cells)], str)
     all_rows = np.full(n, np.nan if are_numbers else "", values.dtype)
     all_rows[present] = values
     return all_rows, ~present
@@ -133,14 +134,14 @@ def _column(by: str | int, X: Any) -> Any:
     The result has shape (n,), or (n, 1) if X is sparse.
     """
     if isinstance(by, str):
-        if not is_frame(X):
+        if (names := names_of_columns(X)) is None:
             raise InputError(
                 f"X must be a data frame for by={shown(by)}, got {type(X).__name__}: give the "
                 "position of the column, or a function"
             )
-        if by not in list(X.columns):
+        if by not in names:
             raise InputError(f"by must name a column of X, got {shown(by)}")
-        return X[by]
+        by = names.index(by)
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) != 2 or not -shape[1] <= by < shape[1]:
         raise InputError(f"by must be the position of a column of X, got {by} for shape {shape}")

@@ -133,9 +133,11 @@ def check_parameters(model: Any) -> None:
         named_estimators(model.estimator)
         names = [name for name, _ in model.estimator]
         model._validate_names(names)
-        if reserved := sorted({*names} & RESERVED_NAMES):
+        # ``a___b`` would be the parameter ``_b`` of ``a``, or ``b`` of ``a_``.
+        if refused := sorted(n for n in names if n in RESERVED_NAMES or n.endswith("_")):
             raise InputError(
-                f"estimator must have other names than metadata routing, got {reserved[0]!r}"
+                "estimator must have other names than metadata routing, none of which ends in an "
+                f"underscore, got {refused[0]!r}"
             )
         if model.subforest == "exchangeable":
             raise InputError(

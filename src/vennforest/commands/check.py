@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ from vennforest.commands.models import (
     read_calibrator,
     read_model,
     read_rows,
+    refuse_scores,
     rows_for,
     with_shares,
 )
@@ -212,26 +214,24 @@ def _named_classes(entries: Sequence[str], labels: NDArray[Any], positive: str |
     Of one label the other is that of ``positive`` or ``LABEL=COLUMN``, or of 0 and 1 the other.
     """
     classes: list[Any] = labels.tolist()
-    if len(classes) == 1:
-        label = classes[0]
-        texts = [positive, *(entry.partition("=")[0] for entry in entries if "=" in entry)]
-        other_labels = [text for text in texts if text not in (None, str(label))]
-        if label in (0, 1):  # True and False too
-            other_labels.append(1 - label)
-        if not other_labels:
-            raise InputError(
-                f"the target must have two classes, got {str(label)!r} alone: name the other one "
-                "with --positive"
-            )
-        return sorted([label, type(label)(other_labels[0])])
     forms = [CLASS_COLUMN.fullmatch(entry) for entry in entries]
-    if len(entries) <= max(2, len(classes)) or None in forms:
+    if len(entries) > len(classes) and None not in forms:
+        names = [form["label"] for form in forms if form and not labels_of_column(form[0], classes)]
+        with suppress(ValueError):  # no labels of this kind
+            classes = sorted({*classes, *map(type(classes[0]), names)})
+    if len(classes) > 1:
         return classes
-    names = [form["label"] for form in forms if form and not labels_of_column(form[0], classes)]
-    try:
-        return sorted([*classes, *map(type(classes[0]), names)])
-    except ValueError:  # no labels of this kind
-        return classes
+    label = classes[0]
+    texts = [positive, *(entry.partition("=")[0] for entry in entries if "=" in entry)]
+    other_labels = [text for text in texts if text not in (None, str(label))]
+    if label in (0, 1):  # True and False too
+        other_labels.append(1 - label)
+    if not other_labels:
+        raise InputError(
+            f"the target must have two classes, got {str(label)!r} alone: name the other one "
+            "with --positive"
+        )
+    return sorted([label, type(label)(other_labels[0])])
 
 
 def _next_commands(
@@ -333,8 +333,7 @@ def _model_of(options: Check) -> Any:
     """Return the model in a file; None for columns of probabilities and for a calibrator."""
     if options.data is None or is_calibrator_file(options.predictions):
         return None
-    if options.scores:
-        raise InputError("--score is for a calibrator: a model reads its own columns")
+    refuse_scores(options)
     return with_shares(read_model(options.predictions, options.trusted), options.prior)
 
 

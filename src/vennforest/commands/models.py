@@ -57,6 +57,12 @@ def read_model(
     return model
 
 
+def refuse_scores(options: Check | Watch) -> None:
+    """Raise an error if options name columns of scores, for a model."""
+    if options.scores:
+        raise InputError("--score is for a calibrator: a model reads its own columns")
+
+
 def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> Any:
     """Return the rows of a table as input of a model.
 

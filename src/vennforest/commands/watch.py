@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._program import __version__
-from vennforest._validation import InputError, check_option
+from vennforest._validation import InputError, check_option, group_names, is_missing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
     column_differences,
@@ -24,6 +24,7 @@ from vennforest.commands.models import (
     read_calibrator,
     read_model,
     read_rows,
+    refuse_scores,
     rows_for,
 )
 from vennforest.commands.options import Watch
@@ -100,8 +101,8 @@ def _check_options_of_model(options: Watch, model: Any, is_calibrator: bool) -> 
     """Raise an error for options that a calibrator, a model or a monitor that began cannot have."""
     if options.reference is not None and (is_calibrator or options.target is not None):
         raise InputError("--reference is for a model without --target: leave one of them out")
-    if options.scores and not is_calibrator:
-        raise InputError("--score is for a calibrator: a model reads its own columns")
+    if not is_calibrator:
+        refuse_scores(options)
     if isinstance(model, Monitor) and options.alpha != model.alpha:
         raise InputError(
             f"--alpha must be that with which the monitor began, {model.alpha}, got {options.alpha}"
@@ -131,9 +132,9 @@ def _ordered_rows(
 
 def _keys_in(table: pd.DataFrame, name: str) -> NDArray[Any]:
     """Return the keys (n,) of rows as text; raise an error for rows without one."""
-    cells = table[find_name(table.columns, name)]
-    _refuse_missing(cells.isna().to_numpy(), f"the key {name!r}")
-    return cells.astype(str).to_numpy(object)
+    keys = group_names(table[find_name(table.columns, name)], f"the key {name!r}")
+    _refuse_missing(is_missing(keys), f"the key {name!r}")
+    return keys
 
 
 def _refuse_missing(is_missing: NDArray[np.bool_], name: str) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vennforest._files import read_json
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import FloatArray, InputError, IntArray, is_frame, text_of_label
 
 COSTS_FORM = (
     'JSON {"observed class": {"decision": cost}}, or a list of rows in the order of the classes'
@@ -46,8 +46,9 @@ class CostMatrix:
 
         Parameters
         ----------
-        source : CostMatrix, array-like, dict, str or path
-            ``{"observed class": {"decision": cost}}``, or rows in the order of the classes.
+        source : CostMatrix, array-like, data frame, dict, str or path
+            ``{"observed class": {"decision": cost}}``, a data frame of pandas whose index and
+            columns are these, or rows in the order of the classes.
         classes : ndarray of shape (k,)
             Sorted labels.
 
@@ -56,7 +57,7 @@ class CostMatrix:
         InputError
             If ``source`` has another form, a class is missing or unknown, or a cost is not finite.
         """
-        names = tuple(str(label) for label in classes)
+        names = tuple(text_of_label(label) for label in classes.tolist())
         if isinstance(source, CostMatrix):
             if len(source.costs) != len(names):
                 raise InputError(
@@ -67,6 +68,8 @@ class CostMatrix:
         if isinstance(source, str | Path):
             source = read_json(source, "costs", COSTS_FORM)
         decisions = names
+        if is_frame(source) and hasattr(source, "index"):  # of pandas
+            source = source.to_dict("index")
         if isinstance(source, dict):
             decisions, source = _from_dict(source, names)
         try:
@@ -96,7 +99,7 @@ def _from_dict(
     mapping: dict[Any, Any], names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], list[list[Any]]]:
     """Return the names of the decisions, and the rows of costs in the order of the classes."""
-    table = {str(name): row for name, row in mapping.items()}
+    table = {text_of_label(name): row for name, row in mapping.items()}
     if sorted(table) != sorted(names):
         raise InputError(
             f"costs must have a row for each class ({', '.join(names)}), got "

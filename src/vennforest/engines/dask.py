@@ -106,10 +106,10 @@ def predict(
         Lazy predictions with the partitions and index of ``frame``. Errors are those of
         `vennforest.BatchPredictor`, and name the partition.
     """
-    dask = _dask()
+    dask, columns_of_frame = _dask(), _check_frame(frame).columns
     import dask.dataframe as dd
 
-    carried = [str(name) for name in frame.columns] if carried is None else list(carried)
+    carried = [str(name) for name in columns_of_frame] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
     predictor = BatchPredictor(

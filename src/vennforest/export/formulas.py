@@ -16,6 +16,7 @@ from vennforest.calibrators.formula import (
     Code,
     Column,
     Language,
+    NoFormulaError,
     Score,
     Term,
     divided_by_sum,
@@ -23,7 +24,6 @@ from vennforest.calibrators.formula import (
     if_at_most,
     in_order,
     marked_logits,
-    no_formula,
     write_terms,
 )
 from vennforest.calibrators.intervals import ScoreIntervals
@@ -116,9 +116,9 @@ def bound_formulas(calibrator: BoundedCalibrator, scores: Term) -> dict[str, Ter
     if isinstance(calibrator, VennAbers):
         return _venn_abers_formulas(calibrator, scores)
     if not isinstance(calibrator, Venn):
-        raise no_formula("calibrator", calibrator)
+        raise NoFormulaError("calibrator", calibrator)
     if callable(calibrator.taxonomy):
-        raise no_formula("taxonomy", calibrator.taxonomy)
+        raise NoFormulaError("taxonomy", calibrator.taxonomy)
     if k > 2:
         return _venn_formulas(calibrator, scores)
     start = _starts_of_bins()

@@ -314,6 +314,8 @@ def _check_exportable(model: CalibratedClassifier) -> None:
     is_partial = any(len(part.classes_) != k for fold in folds for part in _models_of(fold))
     is_shifted = k > 2 and model._state.shift is not None
     rules = {
+        f"know its number of columns, got a {type(folds[0].model).__name__} without "
+        "n_features_in_: use vennforest.save": not hasattr(model, "n_features_in_"),
         f"calibrate all rows in the same way, got by={shown(model.by)}: fit one without by, or one "
         "to the rows of each group": model.by is not None,
         'score new rows by all trees: use subforest="all"': is_drawn,

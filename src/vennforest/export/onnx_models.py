@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import softmax as softmax_of
 from sklearn.base import ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model._base import LinearClassifierMixin
@@ -255,9 +256,11 @@ def _converted(
         operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
         operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
 
-    classifiers = (cls for _, cls in all_estimators("classifier"))  # it imports all of scikit-learn
-    types_within = map(type, nested_estimators(estimator))
-    written = set(filter(_is_written, (*TRANSFORMERS, *classifiers, *types_within)))
+    written = {*TRANSFORMERS}
+    types_within = {*map(type, nested_estimators(estimator))}
+    if CalibratedClassifierCV not in types_within:  # its maps are of decision values
+        all_of_sklearn = (cls for _, cls in all_estimators("classifier"))  # it imports all of it
+        written.update(filter(_is_written, (*all_of_sklearn, *types_within)))
     kinds = [StringTensorType if column.is_text else DoubleTensorType for column in inputs]
     types = [(c.name, kind([None, c.width])) for c, kind in zip(inputs, kinds, strict=True)]
     is_classifier = isinstance(estimator, ClassifierMixin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import bdtr, bdtrc, expit
+from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import EventEstimates
@@ -13,9 +13,9 @@ from vennforest.metrics.logistic import fit_offset_regression, is_separated
 from vennforest.metrics.variance import (
     IntervalEstimate,
     coefficient_covariance,
-    effective_rows,
     ratio_estimate,
     share_interval,
+    share_pvalue,
     student_interval,
 )
 
@@ -90,11 +90,7 @@ def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
         return ratio
     # With independent rows the binomial variance is the largest (Hoeffding 1956).
     low, high = share_interval(outcome, groups, weight, level, exact=True)
-    pvalue, observed = float("nan"), float(weight @ outcome / weight.sum())
-    if groups is None:
-        n = round(effective_rows(weight))
-        events = round(n * observed)
-        pvalue = min(1.0, 2 * float(min(bdtr(events, n, expected), bdtrc(events - 1, n, expected))))
+    pvalue = share_pvalue(outcome, weight, expected) if groups is None else float("nan")
     return replace(ratio, low=low / expected, high=high / expected, pvalue=pvalue)
 
 

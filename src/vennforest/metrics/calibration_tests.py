@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, bdtrc, chdtrc, erfc, fdtrc, logit
+from scipy.special import chdtrc, erfc, fdtrc, logit
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import ClassEstimates, EventEstimates
@@ -17,7 +17,7 @@ from vennforest.metrics.dependence import (
     intragroup_correlation,
     variance_of_sums,
 )
-from vennforest.metrics.variance import effective_rows, sum_by_group
+from vennforest.metrics.variance import effective_rows, share_pvalue, sum_by_group
 
 GROUPED_TESTS = ("spiegelhalter", "kuiper", "line")
 
@@ -124,13 +124,10 @@ def _event_pvalues(event: EventEstimates, rows: Any) -> dict[str, float]:
         correlation = intragroup_correlation(event.outcome, event.p, event.groups)
         if correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS:
             return dict.fromkeys(GROUPED_TESTS, float("nan"))
-    n = effective_rows(weight)
-    expected, observed = weight @ p / weight.sum(), weight @ outcome / weight.sum()
+    n, expected = effective_rows(weight), float(weight @ p / weight.sum())
     if correlation == 0 and n * min(expected, 1 - expected) < MIN_EXPECTED:
         # Hoeffding (1956): tails of the sum of unequal probabilities are not above binomial ones.
-        size, events = round(n), round(n * observed)
-        tails = bdtr(events, size, expected), bdtrc(events - 1, size, expected)
-        return {"count": min(1.0, 2 * float(min(tails)))}
+        return {"count": share_pvalue(outcome, weight, expected)}
     pvalues = grouped_pvalues(outcome, p, groups, correlation, weight)
     names = GROUPED_TESTS if groups is not None else GROUPED_TESTS[:2]
     return dict(zip(names, pvalues, strict=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,14 +56,12 @@ def threshold_table_of(
 ) -> ThresholdTable:
     """Return shares and predictive values at thresholds (t,); see `Estimates.threshold_table`."""
     outcome, p, weight, groups = event
-    positive, negative = weight * outcome, weight * (1 - outcome)
-    hits, alarms = weight_above(p, positive, at), weight_above(p, negative, at)
-    n_positive, n_negative = positive.sum(), negative.sum()
+    misses, hits = weight_around(p, weight * outcome, at)
+    rejections, alarms = weight_around(p, weight * (1 - outcome), at)
     counts: dict[str, FloatArray] = {}
     if bounds is not None:
-        at_low, at_high = (weight_above(end, weight, at) for end in bounds)
-        counts = {"sure_yes": at_low, "sure_no": weight.sum() - at_high}
-        counts["depends"] = at_high - at_low
+        (_, at_low), (sure_no, at_high) = (weight_around(end, weight, at) for end in bounds)
+        counts = {"sure_yes": at_low, "sure_no": sure_no, "depends": at_high - at_low}
     ends: dict[str, list[tuple[float, float]]] = {}
     happened = outcome > 0
     for threshold in at if level is not None else ():
@@ -84,11 +81,11 @@ def threshold_table_of(
             ends.setdefault(name, []).append(pair)
     return ThresholdTable(
         threshold=at,
-        flagged=(hits + alarms) / weight.sum(),
-        sensitivity=_ratio(hits, n_positive),
-        specificity=_ratio(n_negative - alarms, n_negative),
-        positive_value=_ratio(hits, hits + alarms),
-        negative_value=_ratio(n_negative - alarms, weight.sum() - hits - alarms),
+        flagged=_share(hits + alarms, misses + rejections),
+        sensitivity=_share(hits, misses),
+        specificity=_share(rejections, alarms),
+        positive_value=_share(hits, alarms),
+        negative_value=_share(rejections, misses),
         intervals={name: tuple(np.transpose(pairs)) for name, pairs in ends.items()},
         **counts,
     )
@@ -174,7 +171,7 @@ def _net_gain(
             rows = (outcome == value) & (sign * (p - versus) > 0)
             for power in (1, 2):
                 upper, lower = (
-                    weight_above(values[rows], weight[rows] ** power, at)
+                    weight_around(values[rows], weight[rows] ** power, at)[1]
                     for values in ((p, versus) if sign > 0 else (versus, p))
                 )
                 sums[value, sign, power] = upper - lower
@@ -201,18 +198,19 @@ def _net_gain(
     return np.stack([difference, low, high])
 
 
-def weight_above(values: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
-    """Return the total weight of the values (n,) at or above each threshold, (t,)."""
+def weight_around(values: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
+    """Return the total weight of the values (n,) below thresholds (t,), and of others, (2, t)."""
     order = np.argsort(values, kind="stable")
-    below = np.append(0.0, np.cumsum(weight[order]))
-    return np.asarray(below[-1] - below[np.searchsorted(values[order], at, "left")])
+    total = np.append(0.0, np.cumsum(weight[order]))
+    below = total[np.searchsorted(values[order], at, "left")]
+    return np.stack([below, total[-1] - below])
 
 
-def _ratio(numerator: FloatArray, denominator: Any) -> FloatArray:
-    """Return ratios (t,), NaN where the denominator is 0."""
-    ratio = np.full(len(numerator), np.nan)
-    np.divide(numerator, denominator, out=ratio, where=np.asarray(denominator) > 0)
-    return ratio
+def _share(part: FloatArray, rest: FloatArray) -> FloatArray:
+    """Return the share (t,) of a part of a total, NaN where the total is 0."""
+    share = np.full(len(part), np.nan)
+    np.divide(part, part + rest, out=share, where=part + rest > 0)
+    return share
 
 
 def check_thresholds(thresholds: ArrayLike) -> FloatArray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import betaincinv, expit, logit, ndtri, stdtr, stdtrit
+from scipy.special import betainc, betaincinv, expit, logit, ndtri, stdtr, stdtrit
 
 from vennforest._validation import FloatArray, IntArray
 
@@ -260,3 +260,17 @@ def share_interval(
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     low = 0.0 if share == 0 else max(0.0, middle - half)
     return low, 1.0 if share == 1 else min(1.0, middle + half)
+
+
+def share_pvalue(outcome: FloatArray, weight: FloatArray, expected: float) -> float:
+    """Return the two-sided p-value of an expected share of 1 in independent ``outcome`` (n,).
+
+    It is below 1 - level where the exact interval of `share_interval` excludes the expected share.
+    """
+    n = effective_rows(weight)
+    events = n * float(weight @ outcome / weight.sum())
+    tails = [
+        float(betainc(count, n - count + 1, share)) if count > 0 else 1.0
+        for count, share in ((events, expected), (n - events, 1 - expected))
+    ]
+    return min(1.0, 2 * min(tails))

@@ -22,6 +22,7 @@ from vennforest._validation import (
     check_option,
     count_rows,
     encode_labels,
+    name_of_every_row,
     require,
 )
 from vennforest.monitoring import evidence
@@ -43,7 +44,7 @@ from vennforest.monitoring.stream import (
     window_length,
 )
 from vennforest.scores import check_scores
-from vennforest.sources.row_hashes import HashArray, as_array, count_equal_pairs, hash_rows
+from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
 
 MIN_REFERENCE = 40
 
@@ -259,9 +260,9 @@ class Monitor(BaseEstimator):
         time : array-like of shape (n,), optional
             Non-decreasing times, as numbers or dates (converted to seconds since 1970).
         ids : array-like of shape (n,), optional
-            Keys of the rows. A row with one of the latest million keys is left out. Without keys,
-            the rows are left out if they are those of an earlier update, with the same labels, and
-            that is no chance.
+            Keys of the rows, compared as text. A row with one of the latest million keys is left
+            out. Without keys, the rows are left out if they are those of an earlier update, with
+            the same labels, and that is no chance.
 
         Returns
         -------
@@ -291,7 +292,7 @@ class Monitor(BaseEstimator):
         n_complete, self._unlabelled_excess = self._count_complete(is_labelled)
         is_counted = is_labelled & (np.arange(n) < n_complete)
         if ids is not None:
-            hashes = hash_rows(as_array(ids).reshape(n, 1))
+            hashes = hash_rows(name_of_every_row(ids, n, "ids").astype(str)[:, None])
         window = self._window if ids is None else MAX_REMEMBERED_KEYS
         self._remembered, is_new = remember_rows(self._remembered, window, hashes, is_counted)
         batch = None if ids is not None else hash_batch(hashes, codes, is_labelled)

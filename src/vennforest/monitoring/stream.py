@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._class_columns import class_probabilities
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -164,7 +165,7 @@ def times_as_numbers(times: NDArray[Any]) -> FloatArray:
         dates = times.astype("datetime64[us]")
     except (ValueError, TypeError):
         raise InputError(
-            f"time must be numbers or dates in the form of ISO 8601, got {times.ravel()[0]!r}"
+            f"time must be numbers or dates in the form of ISO 8601, got {shown(times.ravel()[0])}"
         ) from None
     seconds: FloatArray = dates.astype(np.int64) / 1e6
     return np.where(np.isnat(dates), np.nan, seconds)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, InputError, encode_labels, is_frame, text_of_label
+from vennforest._validation import FloatArray, InputError, encode_labels, text_of_label
 from vennforest.calibrators.direction import warn_of_confidence
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
@@ -24,6 +24,7 @@ from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import group_codes
+from vennforest.sources.estimators import names_of_columns
 from vennforest.tables.columns import as_pandas
 from vennforest.validation.update import class_shares_of
 
@@ -125,7 +126,7 @@ def check(
     if positive is None and len(labels) == 2:
         positive = _positive_label(labels, prior)
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
-    frame = as_pandas(X) if is_model and is_frame(X) else None
+    frame = as_pandas(X) if is_model and names_of_columns(X) is not None else None
     asked = Question(name=name, positive=positive, predictors=frame, **question)
     asked.check(labels)
     predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import FloatArray, InputError, check_weights, is_frame
+from vennforest._validation import FloatArray, InputError, check_weights
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
@@ -23,6 +23,7 @@ from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import RAW
 from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
+from vennforest.sources.estimators import names_of_columns, reads_by_name
 from vennforest.tables import table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
@@ -72,8 +73,8 @@ def evaluate(
 
     Parameters
     ----------
-    X : data frame, array or sparse matrix of shape (n, d)
-        Training data. Columns of a data frame are read as by ``vennforest fit``; arrays are passed
+    X : data frame, Arrow table, array or sparse matrix of shape (n, d)
+        Training data. Columns of a table are read as by ``vennforest fit``; arrays are passed
         to the model unchanged.
     y : array-like of shape (n,)
         Labels.
@@ -139,7 +140,13 @@ def evaluate(
     unknown = [method for method in methods or () if method not in METHODS]
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
-    noun = _noun(estimator)
+    noun, is_table = _noun(estimator), names_of_columns(X) is not None
+    if is_table and reads_by_name(estimator):
+        raise InputError(
+            "estimator must be a classifier of numbers for a data frame, whose columns are encoded "
+            f"as by vennforest fit, got a {noun} that reads them itself: give its last step"
+        )
+    X = as_pandas(X) if is_table else X
     if isinstance(costs, str | Path):  # a missing file is refused before training
         costs = read_json(costs, "costs", COSTS_FORM)
     question = Question(
@@ -151,10 +158,9 @@ def evaluate(
         thresholds=thresholds,
         random_state=random_state,
         site=site,
-        predictors=as_pandas(X) if is_frame(X) else None,
+        predictors=X if is_table else None,
     )
     question.check(np.unique(np.asarray(y).ravel().astype(str)))
-    is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
     named = partial(make_estimator, n_trees=n_trees, seed=random_state, n_jobs=n_jobs)
@@ -191,7 +197,7 @@ def evaluate(
         progress=progress,
     )
     if suspects is None:
-        leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_table else []
+        leaking = leaks(X, np.asarray(y).ravel()) if is_table else []
         suspects = dict.fromkeys(leaking, "leak")
     origin = Origin(
         kind=design.kind,

@@ -29,7 +29,6 @@ from vennforest.forest import leaves_rows_out
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.measures import BLEND, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import Design, without_single_rows
-from vennforest.tables.columns import as_pandas
 
 TrainingRows = tuple[Any, NDArray[Any], Mapping[str, Any]]
 """Rows X, their labels (n,), and ``groups`` (n,) where there are some, for ``fit``."""
@@ -73,8 +72,7 @@ def cross_validate(
     encoder: Any = None
     if is_frame(X):
         columns, encoder, classifier = (step for _, step in model.estimator.steps)
-        frame = as_pandas(X)
-        X = columns.fit(frame).transform(frame)
+        X = columns.fit(X).transform(X)
         model = clone(model).set_params(estimator=model.estimator[1:])
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from vennforest._messages import shown, warn
-from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, is_arrow
 from vennforest.sources.data import TrainingData
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
@@ -99,7 +99,7 @@ def _equal_by_chance(columns: Sequence[NDArray[Any]]) -> float:
 
 def without_arrow(X: Any) -> Any:
     """Return an Arrow table as a pandas data frame, other rows as they are."""
-    return X.to_pandas() if hasattr(X, "column_names") else X
+    return X.to_pandas() if is_arrow(X) else X
 
 
 def features_of(X: Any) -> list[NDArray[Any]]:

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, InputError, is_frame
+from vennforest._validation import FloatArray, InputError, is_arrow, is_frame, refuse_equal_names
 from vennforest.scores import check_scores, round_scores
 
 SINGLE_PRECISIONS = ("float16", "float32", "float[pyarrow]", "halffloat[pyarrow]")
@@ -75,10 +75,11 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
 
 def names_of_columns(X: Any) -> list[str] | None:
     """Return the names of the columns of a table of any library, None of an array."""
-    names = getattr(X, "column_names", None)  # of Arrow
-    if names is None and is_frame(X):
-        names = X.columns
-    return None if names is None else list(map(str, names))
+    names = X.column_names if is_arrow(X) else X.columns if is_frame(X) else None
+    if names is not None:
+        names = list(map(str, names))
+        refuse_equal_names(names)
+    return names
 
 
 def refuse_other_columns(X: Any, trained: list[str] | None) -> None:
@@ -102,19 +103,23 @@ def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
 
     ``X`` are the rows given to ``fit``, whose columns must be those of estimators fitted before.
     """
-    by_position = []
-    for estimator in estimators:
-        first = without_frozen(estimator)
-        first = first[0] if isinstance(first, Pipeline) else first
-        if not isinstance(first, ColumnTransformer) and not hasattr(first, "as_types"):
-            by_position.append(estimator)
-    names = names_of_columns(X) if by_position else None
+    names = names_of_columns(X)
+    by_position = [estimator for estimator in estimators if not reads_by_name(estimator)]
+    if not by_position:
+        return None
     for estimator in by_position:
         if isinstance(estimator, FrozenEstimator):
             trained = trained_names(without_frozen(estimator))
             refuse_other_columns(X, trained)
             names = names or trained
     return names
+
+
+def reads_by_name(estimator: Any) -> bool:
+    """Return whether an estimator takes the columns of a table by their names."""
+    first = without_frozen(estimator)
+    first = first[0] if isinstance(first, Pipeline) else first
+    return isinstance(first, ColumnTransformer) or hasattr(first, "as_types")
 
 
 def without_frozen(estimator: Any) -> Any:

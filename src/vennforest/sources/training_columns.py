@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from scipy.stats import betabinom
 
 from vennforest._messages import listed, plain_number
-from vennforest._validation import FloatArray, IntArray, check_array, is_frame, is_missing, require
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_array,
+    is_arrow,
+    is_frame,
+    is_missing,
+    require,
+)
 
 MIN_COMPARED_ROWS = 20
 
@@ -181,7 +189,7 @@ class NewColumns:
 
 def columns_of_frame(X: Any) -> list[tuple[str, NDArray[Any]]]:
     """Return the columns of a frame or Arrow table as arrays by name; [] for arrays."""
-    if hasattr(X, "column_names"):  # of Arrow
+    if is_arrow(X):
         return list(zip(X.column_names, map(np.asarray, X.columns), strict=True))
     columns = ((str(name), np.asarray(X[name])) for name in (X.columns if is_frame(X) else ()))
     return [(name, cells) for name, cells in columns if cells.ndim == 1]

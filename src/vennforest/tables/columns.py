@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Self, cast, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import listed, nearest
-from vennforest._validation import InputError, is_frame, require
+from vennforest._validation import InputError, is_frame, refuse_equal_names, require
 from vennforest.tables.cells import MAX_NUMBER, CellColumn, CellKind
 from vennforest.tables.files import find_names
 from vennforest.tables.types import DROP, check_types, infer_declared
@@ -95,7 +95,7 @@ class TableColumns(TableTransformer):
         types = check_types(self.types or {})
         names = [str(name) for name in X.columns]
         find_names(names, types)
-        _refuse_duplicates(names)
+        refuse_equal_names(names)
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
         columns: dict[str, tuple[CellKind, str | None]] = {}
@@ -134,7 +134,7 @@ class TableColumns(TableTransformer):
         X = as_pandas(X)
         names = [str(name) for name in X.columns]
         check_names(names, self.feature_names_in_.tolist())
-        _refuse_duplicates(names)
+        refuse_equal_names(names)
         indices = {name: i for i, name in enumerate(names)}
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
@@ -178,11 +178,6 @@ class TableColumns(TableTransformer):
         """Return the names of the columns, shape (d,)."""
         check_is_fitted(self, "kinds_")
         return self.feature_names_in_
-
-
-def _refuse_duplicates(names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        raise InputError("X must have columns of different names, got two of the same name")
 
 
 def check_names(names: Iterable[str], trained: list[str]) -> None:

@@ -33,6 +33,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.metrics.dependence import intragroup_correlation, variance_of_sums
 from vennforest.metrics.logistic import LogisticFit, fit_offset_regression
+from vennforest.metrics.losses import log_losses
 from vennforest.metrics.smooth import spline_features
 from vennforest.metrics.variance import mean_estimate, units_of
 from vennforest.prior import ShiftedPrior, shift_probabilities
@@ -342,8 +343,7 @@ class UpdateRows:
                 calibrators["auto"] = calibrators[by_tests(part.test())[0]]
             scores, codes = self.p[test, 1] if is_binary else self.p[test], self.codes[test]
             for choice, calibrator in calibrators.items():
-                of_label = calibrator.predict_proba(scores)[np.arange(len(test)), codes]
-                losses[choice][test] = -np.log(of_label)
+                losses[choice][test] = log_losses(calibrator.predict_proba(scores), codes)
         rows, weight = {}, np.ones(len(self.codes))
         units = units_of((self.codes == self.codes.max()).astype(float), weight, self.groups)
         for choice, loss in losses.items():
@@ -392,6 +392,11 @@ def gain_sentence(gain: pd.Series) -> str:
     """Return a sentence on the gain of an update; "" if the probabilities are always kept."""
     if gain["gain"] == 0:
         return ""
+    if not np.isfinite(gain["log_loss"]):
+        return (
+            "On rows that it was not fitted to, the log loss is infinite: labels occurred to which "
+            "it gives the probability 0."
+        )
     return (
         f"On rows that it was not fitted to, the log loss is {gain['log_loss']:.4f}, a gain of "
         f"{gain['gain']:.4f} over keeping (95% interval {gain['gain_low']:.4f} to "
