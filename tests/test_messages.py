@@ -170,7 +170,6 @@ def test_errors_abbreviate_what_they_show(kind):
         ("y contains 2 groups", "y contains 2 groups."),
         ("sample_weight is constant.", "sample_weight is constant."),
         ('merge="log" has no effect', 'merge="log" has no effect.'),
-        ("groups has no effect", "groups has no effect."),
         ("groups are large", "Groups are large."),
         ("some rows have no label", "Some rows have no label."),
     ],
