@@ -24,13 +24,13 @@ from vennforest.sources.estimators import split_pipeline, transform_rows, withou
 EDGE = 1e-6
 """Distance from 0 and 1 to which probabilities are clipped, so that log-odds are finite."""
 
-Columns = dict[str, NDArray[Any]]
+FeatureColumns = dict[str, NDArray[Any]]
 """The features that models see, (n,) each, by name."""
 
 NEAR = 1e-3
 """Distance from the base score within which the ratio of differences is replaced by a slope."""
 
-ScoreAttributions = tuple[FloatArray, FloatArray, bool, Columns]
+ScoreAttributions = tuple[FloatArray, FloatArray, bool, FeatureColumns]
 """Attributions (n, d, 1 or k) of scores, base scores (1 or k,), whether scores are log-odds or
 logits instead of probabilities, and the columns of the features."""
 
@@ -173,13 +173,13 @@ def _explain_scores(shap: Any, folds: Sequence[Fold], X: Any) -> ScoreAttributio
 
 
 def _by_feature(
-    phis: Sequence[FloatArray], columns: Sequence[Columns]
-) -> tuple[list[FloatArray], Columns]:
+    phis: Sequence[FloatArray], columns: Sequence[FeatureColumns]
+) -> tuple[list[FloatArray], FeatureColumns]:
     """Return attributions by several models for the features of all, with these features' columns.
 
     A model that does not see a feature, after transformers of its own, attributes 0 to it.
     """
-    of_all: Columns = {}
+    of_all: FeatureColumns = {}
     for of_model in columns:
         of_all = of_all | {name: x for name, x in of_model.items() if name not in of_all}
     place, aligned = {name: j for j, name in enumerate(of_all)}, []

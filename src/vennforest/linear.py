@@ -122,7 +122,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def scores(self, X: Any) -> FloatArray:
         """Return the probabilities of the second of two classes, (m,), or of all, (m, k)."""
         logits = self.decision_function(X)
-        return np.asarray(expit(logits)) if logits.ndim == 1 else softmax(logits)
+        return np.asarray(expit(logits)) if logits.ndim == 1 else softmax_of_rows(logits)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of the second of two classes, (m,), or all logits, (m, k)."""
@@ -177,7 +177,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         check_array(self.intercept_, "intercept_", (c,))
 
 
-def softmax(z: FloatArray) -> FloatArray:
+def softmax_of_rows(z: FloatArray) -> FloatArray:
     """Return ``exp(z_j) / sum_l exp(z_l)`` along the last axis, which has a finite entry."""
     e = np.exp(z - z.max(axis=-1, keepdims=True))
     return np.asarray(e / e.sum(axis=-1, keepdims=True))

@@ -9,7 +9,7 @@ from support.report_data import calibrated
 from vennforest import CalibratedClassifier, update
 from vennforest.report import check
 from vennforest.report.measures import RAW
-from vennforest.report.words import say
+from vennforest.report.words import sentences_on
 from vennforest.validation.update import TITLES
 
 
@@ -18,7 +18,7 @@ def section(evaluation):
 
 
 def sentences(evaluation):
-    return say("updates", evaluation.findings, section(evaluation), None)
+    return sentences_on("updates", evaluation.findings, section(evaluation), None)
 
 
 def test_updates_are_those_of_update():

@@ -1,4 +1,4 @@
-"""What the numbers say in words."""
+"""What the numbers sentences_on in words."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,7 +17,7 @@ from vennforest.report.comparison import Difference
 from vennforest.report.measures import Measures
 from vennforest.report.sections import Section
 from vennforest.report.verdict import judge
-from vennforest.report.words import say
+from vennforest.report.words import sentences_on
 
 BASE = Measures(
     log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
@@ -348,7 +348,7 @@ def test_slope_and_observed_over_expected_are_each_tested_at_half_the_level(
         estimates[measure] = ends[measure]
         return CalibrationLine(*(IntervalEstimate(*e) for e in estimates.values()), certain=0)
 
-    monkeypatch.setattr(comparison, "line_of", line_of)
+    monkeypatch.setattr(comparison, "line_of_method", line_of)
     off = comparison.lines_off(SimpleNamespace(positive=1), None)
     assert list(off) == [measure] * is_off
 
@@ -357,7 +357,7 @@ def test_the_finding_is_of_the_level_that_is_most_off(cancer):
     columns = ["n", "expected", "observed", "observed_low", "observed_high"]
     rows = [(10, 0.5, 0.9, 0.6, 1.0), (400, 0.2, 0.3, 0.25, 0.35), (900, 0.1, 0.1, 0.08, 0.12)]
     levels = pd.DataFrame(rows, columns=columns)
-    (text,) = say("finding", replace(cancer.findings, levels=levels, positive="yes"))
+    (text,) = sentences_on("finding", replace(cancer.findings, levels=levels, positive="yes"))
     assert text.startswith("Of 400 rows with a probability near 20%, 30% were “yes”")
 
 

@@ -26,7 +26,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.blend import fit_blend
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.fitting import fit_to_examples, parts_of
-from vennforest.linear import LinearClassifier, mean_model, softmax
+from vennforest.linear import LinearClassifier, mean_model, softmax_of_rows
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
@@ -146,7 +146,7 @@ class BlendedModel:
         for member, weight, of_member in zip(self.members, weights, scores, strict=True):
             if weight > 0:
                 z = z + weight * member.log_probabilities(of_member)
-        return round_scores(expit(z) if of_two else softmax(z))
+        return round_scores(expit(z) if of_two else softmax_of_rows(z))
 
     @np.errstate(under="ignore")
     def held_out_scores(self, parts: IntArray, left_out: int = -1) -> FloatArray:

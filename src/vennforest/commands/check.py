@@ -51,8 +51,7 @@ from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
 from vennforest.report.splits import note_on_recent_labels, read_times
-from vennforest.report.words import MAX_LISTED
-from vennforest.report.words import say as sentences_on
+from vennforest.report.words import MAX_LISTED, sentences_on
 from vennforest.sources.training_columns import ColumnDifference
 from vennforest.tables.cells import refuse_cell, row_name
 from vennforest.tables.files import find_name

@@ -42,7 +42,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.findings import for_json
 from vennforest.report.splits import read_times
 from vennforest.report.watched import NewRows, render_findings, watch_rows
-from vennforest.report.words import say as sentences_on
+from vennforest.report.words import sentences_on
 from vennforest.tables.files import find_name
 
 

@@ -27,7 +27,7 @@ from vennforest.export.formulas import (
     shifted_formula,
 )
 from vennforest.export.onnx_graph import OUTPUTS, GraphInput, OnnxGraph
-from vennforest.export.onnx_models import model_scores
+from vennforest.export.onnx_models import add_model_scores
 from vennforest.forest import FORESTS, Votes
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
@@ -226,7 +226,7 @@ def _model_scores(graph: OnnxGraph, model: Any, votes: Votes) -> str:
     estimator = without_frozen(model)
     if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = model_scores(graph, estimator, graph.inputs, votes=votes)
+    scores = add_model_scores(graph, estimator, graph.inputs, votes=votes)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)

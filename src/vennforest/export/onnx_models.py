@@ -36,7 +36,7 @@ MAX_SECONDS = 60.0
 Result = TypeVar("Result")
 
 
-def model_scores(
+def add_model_scores(
     graph: OnnxGraph,
     estimator: Any,
     inputs: Sequence[GraphInput],
@@ -85,7 +85,7 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
         weights = model._weights_not_none
         weights = np.ones(len(model.estimators_)) if weights is None else np.array(weights)
         shares = (weights / weights.sum()).tolist()
-        parts = [model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
+        parts = [add_model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
         return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
     if isinstance(model, FORESTS):
         return forest_scores(graph, model, rows, votes)

@@ -144,8 +144,8 @@ def lines_off(predictions: Predictions, estimates: MethodEstimates) -> dict[str,
     """
     if predictions.positive is None:
         return {}
-    line = line_of(predictions, estimates)
-    tested = line_of(predictions, estimates, 1 - CALIBRATION_TEST_LEVEL / 2)
+    line = line_of_method(predictions, estimates)
+    tested = line_of_method(predictions, estimates, 1 - CALIBRATION_TEST_LEVEL / 2)
     off = {}
     for name in ("slope", "observed_expected"):
         interval = getattr(tested, name)
@@ -155,7 +155,7 @@ def lines_off(predictions: Predictions, estimates: MethodEstimates) -> dict[str,
     return off
 
 
-def line_of(
+def line_of_method(
     predictions: Predictions, estimates: MethodEstimates, level: float = 0.95
 ) -> CalibrationLine:
     """Return observed over expected, intercept and slope of one method, with intervals."""
@@ -202,7 +202,7 @@ def methods_frame(
         if name != BASELINE:
             estimates["auc"] = judged.auc()
         if predictions.positive is not None and name != BASELINE:
-            estimates |= (line := vars(line_of(predictions, of_method)))
+            estimates |= (line := vars(line_of_method(predictions, of_method)))
             row["certain"] = line["certain"]
             if name == method:
                 distances = vars(judged.distances())

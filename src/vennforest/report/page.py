@@ -15,7 +15,7 @@ from vennforest._messages import harmless, needed
 from vennforest._program import __version__
 from vennforest.report import figures, numbers
 from vennforest.report.measures import BASELINE
-from vennforest.report.words import MAX_LISTED, say, templates
+from vennforest.report.words import MAX_LISTED, sentences_on, templates
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -26,7 +26,7 @@ LIBRARIES = ("scikit-learn", "numpy", "scipy", "numba")
 MAX_UNFOLDED = 6
 """Most methods whose measures are all shown at once."""
 
-Columns = Sequence[tuple[str, str, str]]
+PageColumns = Sequence[tuple[str, str, str]]
 """Name in a data frame, title, and form (see `cell`), for each column of a table."""
 
 
@@ -51,7 +51,7 @@ def cell(value: Any, form: str, decimals: int = 3) -> str:
 
 
 def table(
-    frame: pd.DataFrame, columns: Columns, names: Iterable[Any] | None = None, ends: bool = True
+    frame: pd.DataFrame, columns: PageColumns, names: Iterable[Any] | None = None, ends: bool = True
 ) -> pd.DataFrame:
     """Return columns of a data frame as text, with their intervals, by titles and names of rows.
 
@@ -90,7 +90,7 @@ def render_page(
             inputs=inputs,
             versions={"Python": platform.python_version(), "vennforest": __version__} | versions,
             table=table,
-            say=say,
+            sentences_on=sentences_on,
             **variables,
         )
     )

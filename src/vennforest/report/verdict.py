@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from vennforest.report.findings import WEAK_RANKING, Findings
 from vennforest.report.measures import RAW
-from vennforest.report.words import say
+from vennforest.report.words import sentences_on
 
 SMALL_GAIN = 0.01
 """Share of the baseline's loss below which a gain does not matter."""
@@ -126,17 +126,17 @@ RULES = (
 def judge(f: Findings) -> Verdict:
     """Return the verdict on findings."""
     rule = next(rule for rule in RULES if rule.applies(f))
-    sentences = say("advice", rule.name, f)
+    sentences = sentences_on("advice", rule.name, f)
     if rule.action in ("use", "recalibrate"):
-        sentences += [] if f.decision is None else say("flagged", f)
-        sentences += say("blend", f)
+        sentences += [] if f.decision is None else sentences_on("flagged", f)
+        sentences += sentences_on("blend", f)
     return Verdict(
         rule.action,
         " ".join(sentences),
         f.method,
-        dict(_pairs(say("reasons", f))),
-        _pairs(say("figures", f)),
-        say("finding", f)[0],
+        dict(_pairs(sentences_on("reasons", f))),
+        _pairs(sentences_on("figures", f)),
+        sentences_on("finding", f)[0],
         failures_of(f),
         f.suspect(rule.name) if rule.name in ("leak", "id") else "",
         on_folds=rule.name == "folds",
@@ -150,9 +150,9 @@ def failures_of(f: Findings) -> dict[str, str]:
     by = [name for name in f.rejected if name.startswith("by ")]
     parts = {"groups": by} | {name: [name] for name in ("classes", "sites", "grades", "segments")}
     return {
-        "miscalibrated": " ".join(say("overall_faults", f)),
+        "miscalibrated": " ".join(sentences_on("overall_faults", f)),
         "oe": "the interval of observed over expected excludes 1" if low > 1 or high < 1 else "",
-        **{name: " ".join(say("parts", f, names)) for name, names in parts.items()},
+        **{name: " ".join(sentences_on("parts", f, names)) for name, names in parts.items()},
     }
 
 

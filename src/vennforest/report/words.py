@@ -99,6 +99,6 @@ def templates() -> Any:
     return environment
 
 
-def say(name: str, *values: Any, template: str = "sentences.txt.j2") -> list[str]:
+def sentences_on(name: str, *values: Any, template: str = "sentences.txt.j2") -> list[str]:
     """Return the paragraphs of a macro of a template."""
     return paragraphs(getattr(templates().get_template(template).module, name)(*values))

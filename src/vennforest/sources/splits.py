@@ -140,13 +140,13 @@ def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
     if not (cv is None or isinstance(cv, Integral)):
         return check_cv(cv, data.codes, classifier=True)
     kind: Any = KFold if data.groups is None else GroupKFold
-    most, of_rows = len(data), "rows"
+    max_folds, of_rows = len(data), "rows"
     if must_stratify(data.with_positive_weight(), "each fold"):
         kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
-        most, of_rows = int(np.bincount(data.codes).max()), "rows of the largest class"
+        max_folds, of_rows = int(np.bincount(data.codes).max()), "rows of the largest class"
     n_folds = 5 if cv is None else int(cv)
-    if n_folds > most:
-        raise InputError(f"cv must be at most the number of {of_rows}, {most}, got {n_folds}")
+    if n_folds > max_folds:
+        raise InputError(f"cv must be at most the number of {of_rows}, {max_folds}, got {n_folds}")
     if data.groups is not None:
         n_folds = at_most_groups(n_folds, data.with_positive_weight().groups, warn)
     return kind(n_folds, shuffle=True, random_state=random_state)
