@@ -33,8 +33,8 @@ FAULTS = [
     ("calibrators/direction.py", "if m * n == 0:", "if m * n == 1:"),
     (
         "calibrators/direction.py",
-        "((scores < low) | (scores > high)) & ~are",
-        "((scores < low) & (scores > high)) & ~are",
+        "((values < low) | (values > high)) & ~are",
+        "((values < low) & (values > high)) & ~are",
     ),
     ("calibrators/sigmoid.py", "s = scores.clip(*map(entry_or_row, self.clip_.T))", "s = scores"),
     (
@@ -336,8 +336,8 @@ APPLICATION_FAULTS = {
     "report/test_breakdown.py::subgroups_contain_what_was_observed": [
         (
             "report/breakdown.py",
-            'f"{name}_low", f"{name}_high"), e',
-            'f"{name}_high", f"{name}_low"), e',
+            "with_ends(name, of.value, of.low, of.high)",
+            "with_ends(name, of.value, of.high, of.low)",
         ),
     ],
     "report/test_measures.py::difference_is_the_corrected_resampled_t_interval": [
