@@ -9,7 +9,8 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_info
 
 from vennforest import CalibratedClassifier
-from vennforest.report import evaluate
+from vennforest.report import estimators, evaluate
+from vennforest.report.estimators import SmallBoostingClassifier
 from vennforest.report.measures import BLEND, MethodEstimates, Predictions
 from vennforest.report.sections import compared_models
 from vennforest.report.training import _timed, predict_by_others
@@ -110,3 +111,18 @@ def test_a_gain_within_chance_is_no_advice():
     predictions = Predictions(np.arange(2), codes, 0 * rows, rows, {}, compared=others)
     section = compared_models(predictions, "forest")
     assert section.frame.loc[BLEND, "gain"] > 0 and section.numbers["better"] == []
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_small_boosting_predicts_few_rows_by_one_thread(k, monkeypatch):
+    rng = np.random.default_rng(k)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % k
+    model = SmallBoostingClassifier(random_state=0).fit(X, y)
+    expected = HistGradientBoostingClassifier._raw_predict(model, X)
+    np.testing.assert_array_equal(model._raw_predict(X), expected)
+    used = []
+    monkeypatch.setattr(model, "_predict_iterations", lambda *arguments: used.append(arguments[-1]))
+    model.predict_proba(X)
+    monkeypatch.setattr(estimators, "MIN_ROWS_FOR_THREADS", 60)
+    model.predict_proba(X)
+    assert used[0] == 1 and len(used) == 2 and used[1] >= 1
