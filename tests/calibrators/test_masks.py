@@ -50,7 +50,7 @@ def test_every_mask_gives_every_map_the_same_answers(rng, method, k):
     # An impossible class keeps next to nothing, and the others what they have without masks.
     assert answers[0][is_masked].mean() < 0.03
     p = softmax(np.where(is_masked, -np.inf, logits) / 1.5, axis=1)
-    assert np.abs(answers[0] - p).mean() < 0.06
+    assert np.abs(answers[0] - p).mean() < 0.08
 
 
 @pytest.mark.parametrize("k", [2, 3])
