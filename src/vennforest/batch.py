@@ -274,7 +274,8 @@ class BatchPredictor:
         try:
             if self._scores is not None:
                 scores = self._scores.scores_in(rows, self.model.on_)
-                new_scores.add(*self.model._read_new(scores))
+                if self.model.on_ != "probability":  # of which none is far, or read otherwise
+                    new_scores.add(*self.model._read_new(scores))
                 return _calibrated(self.model, scores, level)
             if level is None:
                 return predict_rows(self.model._state, rows), None
