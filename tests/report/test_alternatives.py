@@ -6,14 +6,13 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from threadpoolctl import threadpool_info
 
 from vennforest import CalibratedClassifier
 from vennforest.report import estimators, evaluate
 from vennforest.report.estimators import SmallBoostingClassifier
 from vennforest.report.measures import BLEND, MethodEstimates, Predictions
 from vennforest.report.sections import compared_models
-from vennforest.report.training import _timed, predict_by_others
+from vennforest.report.training import predict_by_others
 
 
 def linear_rows(n=240):
@@ -63,21 +62,6 @@ def test_a_blend_that_gains_more_than_chance_is_recommended_with_its_price(evalu
     assert (
         evaluation.summary()["sections"]["models"]["numbers"]["better"] == section.numbers["better"]
     )
-
-
-def test_predictions_are_timed_on_one_thread():
-    class Model:
-        n_threads = ()
-
-        def predict_proba(self, X):
-            pools = [p["num_threads"] for p in threadpool_info() if p["user_api"] == "openmp"]
-            self.n_threads = *self.n_threads, *pools
-            return X
-
-    HistGradientBoostingClassifier(max_iter=1).fit([[0.0], [1.0]], [0, 1])  # loads OpenMP
-    model = Model()
-    assert _timed(model, 1.0, np.ones((2, 2))).predict_seconds > 0
-    assert model.n_threads and set(model.n_threads[len(model.n_threads) // 2 :]) == {1}
 
 
 def test_without_others_nothing_is_compared():

@@ -61,6 +61,11 @@ class IntervalEstimate:
         return replace(self, low=max(self.low, lowest), high=min(self.high, highest))
 
 
+def with_ends(name: str, value: float, low: float, high: float) -> dict[str, float]:
+    """Return an estimate and the ends of its interval by the names of their columns."""
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
 def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
     """Return the sums (n_groups, m) of values (n, m) over group codes (n,)."""
     columns = [np.bincount(groups, weights=column) for column in values.T]

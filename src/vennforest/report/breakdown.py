@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
 from vennforest.metrics.calibration_line import line_of
 from vennforest.metrics.losses import squared_losses
-from vennforest.metrics.variance import share_interval
+from vennforest.metrics.variance import share_interval, with_ends
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.measures import Event, MethodEstimates, Predictions, with_ends
+from vennforest.report.measures import Event, MethodEstimates, Predictions
 from vennforest.report.sections import MAX_RATIO
 from vennforest.report.splits import dates_in
 from vennforest.validation.grades import MISSING

@@ -14,13 +14,13 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import CalibrationLine, IntervalEstimate
 from vennforest.metrics.losses import Difference, log_losses, squared_losses
+from vennforest.metrics.variance import with_ends
 from vennforest.report.measures import (
     BASELINE,
     CALIBRATION_TEST_LEVEL,
     Measures,
     MethodEstimates,
     Predictions,
-    with_ends,
 )
 from vennforest.report.sections import MAX_RATIO
 

@@ -311,11 +311,6 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     )
 
 
-def with_ends(name: str, value: float, low: float, high: float) -> dict[str, float]:
-    """Return an estimate and the ends of its interval by the names of their columns."""
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
-
-
 def names_of_tests(predictions: Predictions) -> str:
     """Return the names of the tests of calibration."""
     tests = "the tests of Spiegelhalter and Kuiper"

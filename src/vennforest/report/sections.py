@@ -16,8 +16,8 @@ from vennforest.decisions import threshold_for
 from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
 from vennforest.metrics.losses import log_losses, squared_losses
-from vennforest.metrics.variance import share_interval
-from vennforest.report.measures import BLEND, MethodEstimates, Predictions, with_ends
+from vennforest.metrics.variance import share_interval, with_ends
+from vennforest.report.measures import BLEND, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
 from vennforest.tables.cells import CellColumn
 from vennforest.validation._rows import MIN_ROWS

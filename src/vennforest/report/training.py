@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from threadpoolctl import threadpool_limits
 
 from vennforest._class_columns import class_probabilities
 from vennforest._files import one_line
@@ -205,16 +204,12 @@ def predict_by_others(
 def _timed(model: Any, seconds: float, X: Any) -> MethodEstimates:
     """Return the probabilities of rows by a model that was fitted in some seconds.
 
-    The second of two predictions is timed: the first one prepares the model. Boosting of
-    scikit-learn waits for all threads after each tree, on a busy machine for milliseconds, so it
-    is timed on one.
+    The second of two predictions is timed: the first one prepares the model.
     """
     p = model.predict_proba(X)
-    with threadpool_limits(limits=1, user_api="openmp"):
-        start = perf_counter()
-        model.predict_proba(X)
-        predict_seconds = perf_counter() - start
-    return MethodEstimates(p, seconds=seconds, predict_seconds=predict_seconds)
+    start = perf_counter()
+    model.predict_proba(X)
+    return MethodEstimates(p, seconds=seconds, predict_seconds=perf_counter() - start)
 
 
 def _with_classifier(model: CalibratedClassifier, classifier: Any) -> CalibratedClassifier:

@@ -14,7 +14,7 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_inside, check_order
 from vennforest.metrics import Estimates
 from vennforest.metrics.calibration_line import line_of
-from vennforest.metrics.variance import SCALES, Scale, effective_rows
+from vennforest.metrics.variance import SCALES, Scale, effective_rows, with_ends
 from vennforest.validation.grades import grade_names
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def internal_external(
                 expected = effective_rows(event.weight) * np.average(event.p, weights=event.weight)
                 value = -float(np.log(2 * expected + 1))  # of half an event
                 pooled[measure].append((value, 2**0.5))
-            rows[name] |= _cells(measure, estimate.value, estimate.low, estimate.high)
+            rows[name] |= with_ends(measure, estimate.value, estimate.low, estimate.high)
     frame = pandas.DataFrame.from_dict(rows, orient="index")
     over_sites: dict[str, Any] = {POOLED: dict(frame[["n", "events"]].sum()), NEW_SITE: {}}
     for measure, scale in POOLED_ON.items():
@@ -122,16 +122,11 @@ def internal_external(
         mean, ends, range_of_new = pool(values, errors, level)
         back = SCALES[scale][1]
         with np.errstate(over="ignore"):
-            over_sites[POOLED] |= _cells(measure, back(mean), *map(back, ends))
-            over_sites[NEW_SITE] |= _cells(measure, np.nan, *map(back, range_of_new))
+            over_sites[POOLED] |= with_ends(measure, back(mean), *map(back, ends))
+            over_sites[NEW_SITE] |= with_ends(measure, np.nan, *map(back, range_of_new))
     table: pd.DataFrame = pandas.concat([frame, frame.from_dict(over_sites, orient="index")])
     table.attrs["pooled"] = {measure: len(sites) for measure, sites in pooled.items()}
     return table
-
-
-def _cells(measure: str, value: float, low: float, high: float) -> dict[str, float]:
-    """Return the columns of a measure and the ends of its interval."""
-    return {measure: value, f"{measure}_low": low, f"{measure}_high": high}
 
 
 def pool(
