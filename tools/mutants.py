@@ -483,7 +483,7 @@ APPLICATION_FAULTS = {
     "commands/test_predict.py::an_apostrophe_goes_before_a_formula": [
         ("tables/files.py", r"[=+\-@\t\r＝＋－＠]", r"[=+\-\t\r＝＋－＠]"),
     ],
-    "tables/test_dates.py::text_in_several_formats_is_no_date": [
+    "tables/test_cells.py::text_in_several_formats_is_no_date": [
         ("tables/cells.py", "(1, N_CELLS_TRIED_FIRST, len(cells))", "(1, N_CELLS_TRIED_FIRST)"),
     ],
     "tables/test_labelled_scores.py": [
@@ -497,7 +497,7 @@ APPLICATION_FAULTS = {
     "tables/test_columns.py::durations_are_numbers_of_seconds": [
         ("tables/cells.py", "pa.float64()), 1e6)", "pa.float64()), 1e3)"),
     ],
-    "tables/test_declared_types.py::a_column_of_booleans_has_words_for_each": [
+    "tables/test_types.py::a_column_of_booleans_has_words_for_each": [
         (
             "tables/cells.py",
             '("false", "0", "0.0", "no", "n", "f")',
