@@ -467,9 +467,11 @@ APPLICATION_FAULTS = {
             "[TITLES['keep'] for name in frame.index]",
         ),
     ],
-    "tables/test_files.py": [
+    "tables/test_text.py": [
         ("tables/text.py", r"(?:[eE][-+]?\d+)?", ""),
         ("tables/text.py", '"," if self.is_detected and self._has_commas() else "."', '"."'),
+    ],
+    "tables/test_files.py": [
         ("tables/files.py", "present]) >= MAX_EXACT_FLOAT", "present]) > MAX_EXACT_FLOAT"),
         (
             "tables/files.py",
@@ -494,7 +496,7 @@ APPLICATION_FAULTS = {
             "row_name(n_before + row, table)",
         ),
     ],
-    "tables/test_columns.py::durations_are_numbers_of_seconds": [
+    "tables/test_cells.py::durations_are_numbers_of_seconds": [
         ("tables/cells.py", "pa.float64()), 1e6)", "pa.float64()), 1e3)"),
     ],
     "tables/test_types.py::a_column_of_booleans_has_words_for_each": [
@@ -512,7 +514,7 @@ APPLICATION_FAULTS = {
         ("tables/target.py", "2 * n_classes > len(y)", "n_classes > len(y)"),
         ("tables/target.py", "X = X[labels.is_present]", "X = X[: len(y)]"),
     ],
-    "tables/test_columns.py::the_encoder_does_what_skrub_does_with_columns_of_known_kinds": [
+    "tables/test_vectorize.py::the_encoder_does_what_skrub_does_with_columns_of_known_kinds": [
         ("tables/vectorize.py", 'drop="if_binary"', 'drop="first"'),
     ],
     "monitoring/test_columns.py": [
