@@ -40,6 +40,15 @@ def test_tables_that_do_not_fit_are_refused(frame, message):
             TableColumns().fit(empty)
 
 
+@pytest.mark.parametrize(("options", "message"), [
+    ({"missing": "n.d."}, "missing must be a list of cells, got 'n.d.'"),
+    ({"decimal": ";"}, "decimal must be one of"), ({"types": ["a"]}, "types must be columns"),
+])  # fmt: skip
+def test_options_that_mean_something_else_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        TableColumns(**options).fit(pd.DataFrame({"a": ["1"]}))
+
+
 def test_numbers_read_together_are_read_as_one_by_one():
     """A block of numbers is read as its columns would be one by one."""
     rng = np.random.default_rng(0)

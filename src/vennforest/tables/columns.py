@@ -13,7 +13,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import listed, nearest
-from vennforest._validation import InputError, is_frame, refuse_equal_names, require
+from vennforest._validation import (
+    InputError,
+    check_option,
+    is_frame,
+    refuse_equal_names,
+    require,
+)
 from vennforest.tables.cells import MAX_NUMBER, CellColumn, CellKind
 from vennforest.tables.files import find_names
 from vennforest.tables.types import DROP, check_types, infer_declared
@@ -89,10 +95,14 @@ class TableColumns(TableTransformer):
         ------
         InputError
             If X is not a data frame, has two columns of the same name or only empty columns; if
-            ``types`` names an unknown column, or a cell is not of the declared type.
+            ``types`` names an unknown column, a cell is not of the declared type, or ``decimal`` is
+            another sign.
         """
         X = as_pandas(X)
         types = check_types(self.types or {})
+        check_option(self.decimal or ".", (".", ","), "decimal")
+        if isinstance(self.missing, str):  # whose letters would be markers
+            raise InputError(f"missing must be a list of cells, got {self.missing!r}")
         names = [str(name) for name in X.columns]
         find_names(names, types)
         refuse_equal_names(names)
