@@ -105,6 +105,10 @@ class OnnxGraph:
         """Add a cast to double precision."""
         return self.node("Cast", code, to=self.kinds.DOUBLE)
 
+    def single(self, code: str) -> str:
+        """Add a rounding to single precision; the values remain in double precision."""
+        return self.double(self.node("Cast", code, to=self.kinds.FLOAT))
+
     def constant(self, values: Any) -> str:
         """Add an array, each once, in its own type."""
         array = np.asarray(values)

@@ -16,6 +16,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
 from sklearn.svm import SVC, NuSVC
@@ -81,16 +82,42 @@ def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str 
         return _probabilities(graph, model, decision)
     if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
         return _vector_machine_scores(graph, model, rows)
-    if isinstance(model, VotingClassifier) and model.voting == "soft":
-        weights = model._weights_not_none
-        weights = np.ones(len(model.estimators_)) if weights is None else np.array(weights)
-        shares = (weights / weights.sum()).tolist()
-        parts = [add_model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
-        return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
+    is_vote = isinstance(model, VotingClassifier) and model.voting == "soft"
+    if is_vote or (isinstance(model, OneVsRestClassifier) and not model.multilabel_):
+        return _ensemble_scores(graph, model, rows)
     if isinstance(model, FORESTS):
         return forest_scores(graph, model, rows, votes)
     write = tree_writer(type(model))
     return None if write is None else write(graph, model, rows)
+
+
+def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
+    """Add the mean of several models, or a model of each class against the rest."""
+    parts = [add_model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
+    if getattr(model, "weights", None) is not None:
+        weights = np.array(model._weights_not_none) / np.sum(model._weights_not_none)
+        pairs = zip(weights.tolist(), parts, strict=True)
+        return graph.value(sum(weight * Written(part) for weight, part in pairs))
+    is_mean = isinstance(model, VotingClassifier)
+    if not is_mean:
+        if len(parts) == 1:
+            return parts[0]
+        second = graph.constant(np.array([1]))
+        parts = [graph.node("Gather", part, second, axis=1) for part in parts]
+        columns = graph.node("Concat", *parts, axis=1)
+        if not hasattr(model, "predict_proba"):
+            return columns
+    # Members in single precision, such as XGBoost's, are added up in it: a score that is rounded
+    # otherwise than that of an equal calibration example is on another side of a step.
+    p = model.predict_proba(np.zeros((1, model.n_features_in_)))
+    rounded = graph.single if p.dtype == np.float32 else str
+    total = parts[0]
+    for part in parts[1:]:
+        total = rounded(graph.value(Written(total) + Written(part)))
+    if is_mean:
+        return rounded(graph.value(Written(total) / float(len(parts))))
+    is_zero = Written(total)  # rows of zeros are left as they are
+    return rounded(graph.value(Written(columns) / is_zero.unless_above(0.0, 1.0, is_zero)))
 
 
 def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
