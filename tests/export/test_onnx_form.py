@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -21,7 +22,7 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -39,7 +40,7 @@ from sklearn.tree import DecisionTreeClassifier
 from vennforest import CalibratedClassifier, PooledCalibration
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.export import onnx_models, to_onnx
+from vennforest.export import onnx_models, proof, to_onnx
 from vennforest.linear import LinearClassifier
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
@@ -449,7 +450,7 @@ def test_blends_of_a_booster_with_trees_are_equal(package, other):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("kind", ["bagging", "stacking", "one against the rest"])
+@pytest.mark.parametrize("kind", ["bagging", "stacking", "voting", "one against the rest"])
 @pytest.mark.parametrize("package", ["vennforest", *BOOSTERS])
 def test_ensembles_of_members_of_other_packages_are_equal_or_refused(kind, k, package):
     rows, y = drawn_for(k, k)
@@ -457,6 +458,7 @@ def test_ensembles_of_members_of_other_packages_are_equal_or_refused(kind, k, pa
     ensemble = {
         "bagging": BaggingClassifier(member, n_estimators=3, max_features=0.5, random_state=0),
         "stacking": StackingClassifier([("a", member), ("b", LogisticRegression())], cv=2),
+        "voting": VotingClassifier([("a", member), ("b", clone(member))], voting="soft"),
         "one against the rest": OneVsRestClassifier(member),
     }[kind]
     model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
@@ -464,12 +466,30 @@ def test_ensembles_of_members_of_other_packages_are_equal_or_refused(kind, k, pa
     try:
         graph = to_onnx(model, rows)
     except InputError as error:
+        assert kind in ("bagging", "stacking")
         assert type(member).__name__ in str(error)
         return
     found = run(graph, "X", rows)
     for part, values in of_python(model, rows, confidence=False).items():
-        if part == "p" or package != "xgboost":  # whose sums are in single precision: see above
-            np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-6, err_msg=part)
+        np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-6, err_msg=part)
+
+
+def test_one_against_the_rest_of_models_without_probabilities():
+    rows, y = drawn_for(3, 3)
+    model = CalibratedClassifier(OneVsRestClassifier(RidgeClassifier()), calibrate_on="holdout")
+    found = run(to_onnx(model.fit(rows, y), rows, confidence=True), "X", rows)
+    assert_equal(found, of_python(model, rows))
+
+
+def test_a_neighbouring_step_is_excused_in_few_rows():
+    expected, neighbouring = np.full(200, 0.3), np.full(200, 0.4)
+    for n_rows in (4, 5):
+        answers = {"p0": np.where(np.arange(200) < n_rows, neighbouring, expected)}
+        parts = "Model", "ONNX", answers, {"p0": expected}, {"p0": neighbouring}
+        if n_rows == 4:
+            proof.prove(*parts)
+    with pytest.raises(InputError, match="another 'p0' for 5 of 200 drawn rows, by up to 0.1"):
+        proof.prove(*parts)
 
 
 @pytest.mark.parametrize("seed", range(3))
