@@ -226,7 +226,7 @@ def _model_scores(graph: OnnxGraph, model: Any, votes: Votes) -> str:
     estimator = without_frozen(model)
     if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = add_model_scores(graph, estimator, graph.inputs, votes=votes)
+    scores = add_model_scores(graph, estimator, votes)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)

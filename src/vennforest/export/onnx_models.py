@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import combinations
 from threading import Thread
@@ -15,8 +15,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
 from sklearn.svm import SVC, NuSVC
@@ -26,8 +24,7 @@ from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import Written, if_at_most
 from vennforest.export.onnx_graph import OPSET, PART, GraphInput, OnnxGraph
-from vennforest.export.onnx_trees import forest_scores, logistic, tree_writer, with_first
-from vennforest.forest import FORESTS
+from vennforest.export.onnx_trees import TREE_WRITERS, logistic, with_first
 from vennforest.linear import MAX_DISTANCE, LinearClassifier
 from vennforest.sources.estimators import nested_estimators, split_pipeline
 
@@ -38,33 +35,22 @@ Result = TypeVar("Result")
 
 
 def add_model_scores(
-    graph: OnnxGraph,
-    estimator: Any,
-    inputs: Sequence[GraphInput],
-    names: dict[str, str] | None = None,
-    votes: str = "soft",
+    graph: OnnxGraph, estimator: Any, votes: str = "soft", rows: str | None = None
 ) -> str:
     """Add a fitted classifier; return the name of its scores (n, k) in double precision.
 
-    They are probabilities, or decision values of a model without. ``names`` are the values in the
-    graph of the inputs, those of the same names by default.
+    They are probabilities, or decision values of a model without. ``rows`` is the value (n, d) in
+    the graph that it takes, by default the graph's inputs.
     """
-    names = names or {column.name: column.name for column in inputs}
     steps, model = split_pipeline(estimator)
-    rows = names[inputs[0].name]
+    columns = [column.name for column in graph.inputs]
     if steps:
-        rows = _converted(graph, make_pipeline(*steps), inputs, names)
-    elif len(inputs) > 1:
-        rows = graph.node("Concat", *(names[column.name] for column in inputs), axis=1)
-    scores = _written_scores(graph, model, rows, votes)
-    if scores is None:
-        scores = _converted(graph, model, *_rows_of(model, rows))
-    return scores
-
-
-def _rows_of(model: Any, rows: str) -> tuple[list[GraphInput], dict[str, str]]:
-    """Return the only input of a model, and that it is the value ``rows`` of the graph."""
-    return [GraphInput("rows", int(model.n_features_in_))], {"rows": rows}
+        rows = _converted(graph, make_pipeline(*steps), rows)
+    elif rows is None:
+        rows = graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+    write, options = writer_of(type(model)), {"votes": votes} if votes != "soft" else {}
+    scores = write(graph, model, rows, **options) if write else None
+    return scores or _converted(graph, model, rows)
 
 
 def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArray) -> str:
@@ -73,27 +59,9 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
     return graph.node("Add", product, graph.constant(np.asarray(intercept, np.float64)))
 
 
-def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str | None:
-    """Add a model whose formula is written here; return the name of its scores, else None."""
-    if isinstance(model, LinearClassifier):
-        return _linear_scores(graph, model, rows)
-    if isinstance(model, LinearClassifierMixin):
-        decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
-        return _probabilities(graph, model, decision)
-    if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
-        return _vector_machine_scores(graph, model, rows)
-    is_vote = isinstance(model, VotingClassifier) and model.voting == "soft"
-    if is_vote or (isinstance(model, OneVsRestClassifier) and not model.multilabel_):
-        return _ensemble_scores(graph, model, rows)
-    if isinstance(model, FORESTS):
-        return forest_scores(graph, model, rows, votes)
-    write = tree_writer(type(model))
-    return None if write is None else write(graph, model, rows)
-
-
 def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     """Add the mean of several models, or a model of each class against the rest."""
-    parts = [add_model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
+    parts = [add_model_scores(graph, member, rows=rows) for member in model.estimators_]
     if getattr(model, "weights", None) is not None:
         weights = np.array(model._weights_not_none) / np.sum(model._weights_not_none)
         pairs = zip(weights.tolist(), parts, strict=True)
@@ -137,15 +105,15 @@ def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
     return with_first(graph, graph.value(logistic(Written(logits))))
 
 
-def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
-    """Add the probabilities (n, k) of decision values, or these where the model has no others."""
+def _decision_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
+    """Add the probabilities (n, k) of a linear model, or its decision values if it has none."""
+    decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
     if not hasattr(model, "predict_proba"):
         return _of_two(graph, decision) if len(model.classes_) == 2 else decision
     if len(model.classes_) == 2:
         return with_first(graph, graph.value(logistic(Written(decision))))
-    rows = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
-    p = softmax_of(model.decision_function(rows), axis=1)
-    if np.allclose(p, model.predict_proba(rows)):
+    x = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
+    if np.allclose(softmax_of(model.decision_function(x), axis=1), model.predict_proba(x)):
         return graph.node("Softmax", decision, axis=1)
     each = Written(graph.value(logistic(Written(decision))))
     total = each.sum()  # where all underflow scikit-learn answers with equal shares
@@ -158,7 +126,9 @@ def _of_two(graph: OnnxGraph, decision: str) -> str:
 
 
 def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | None:
-    """Add the decision values of a support vector machine, None for a kernel of the user's."""
+    """Add decision values of a support vector machine; None if skl2onnx must convert it."""
+    if hasattr(model, "predict_proba"):
+        return None
     vectors, gamma = np.asarray(model.support_vectors_), float(model._gamma)
     product = Written(graph.node("MatMul", rows, graph.constant(vectors.T.copy())))
     inner = gamma * product + float(model.coef0)
@@ -242,21 +212,37 @@ def _bins(graph: OnnxGraph, step: KBinsDiscretizer, rows: str) -> str:
     return graph.double(graph.node("Equal", each, graph.number(np.concatenate(numbers))))
 
 
-TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
-    SimpleImputer: _imputed,
-    Binarizer: _binary,
-    PolynomialFeatures: _products,
-    KBinsDiscretizer: _bins,
+Writer = Callable[..., str | None]
+"""Adds a fitted model or transformer, which takes the value ``rows``: (graph, model, rows)."""
+
+WRITERS: dict[str, Writer] = {
+    **TREE_WRITERS,
+    "LinearClassifier": _linear_scores,
+    "LinearClassifierMixin": _decision_scores,
+    "SVC": _vector_machine_scores,
+    "NuSVC": _vector_machine_scores,
+    "VotingClassifier": _ensemble_scores,
+    "OneVsRestClassifier": _ensemble_scores,
+    "SimpleImputer": _imputed,
+    "Binarizer": _binary,
+    "PolynomialFeatures": _products,
+    "KBinsDiscretizer": _bins,
 }
-"""Transformers that skl2onnx writes in single precision, or otherwise than scikit-learn."""
+"""By the name of the class or of a base. skl2onnx writes these otherwise than scikit-learn, in
+single precision, or not at all."""
+
+TRANSFORMERS = (SimpleImputer, Binarizer, PolynomialFeatures, KBinsDiscretizer)
+
+
+def writer_of(cls: type) -> Writer | None:
+    """Return the writer of models of a class, None for other models."""
+    return next((WRITERS[base.__name__] for base in cls.__mro__ if base.__name__ in WRITERS), None)
 
 
 # --- skl2onnx ------------------------------------------------------------------------------------
 
 
-def _converted(
-    graph: OnnxGraph, estimator: Any, inputs: Sequence[GraphInput], names: dict[str, str]
-) -> str:
+def _converted(graph: OnnxGraph, estimator: Any, rows: str | None) -> str:
     """Add what skl2onnx makes of an estimator; return the name of its scores or rows.
 
     Parts of it that are written here are left to these writers.
@@ -283,22 +269,24 @@ def _converted(
         operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
         operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
 
-    written = {*TRANSFORMERS}
-    types_within = {*map(type, nested_estimators(estimator))}
+    candidates, types_within = {*TRANSFORMERS}, {*map(type, nested_estimators(estimator))}
     if CalibratedClassifierCV not in types_within:  # its maps are of decision values
         all_of_sklearn = (cls for _, cls in all_estimators("classifier"))  # it imports all of it
-        written.update(filter(_is_written, (*all_of_sklearn, *types_within)))
+        candidates.update(all_of_sklearn, types_within)
+    written = {c for c in candidates if writer_of(c) and not issubclass(c, SVC | NuSVC)}
+    inputs = graph.inputs
+    if rows is not None:
+        inputs = [GraphInput("rows", getattr(estimator, "n_features_in_", None))]
     kinds = [StringTensorType if column.is_text else DoubleTensorType for column in inputs]
     types = [(c.name, kind([None, c.width])) for c, kind in zip(inputs, kinds, strict=True)]
     is_classifier = isinstance(estimator, ClassifierMixin)
-    options = {id(estimator): {"zipmap": False}} if is_classifier else None
     hint = "; of a model of named columns give rows too: to_onnx(model, X)"
     try:
         model = within_limit(
             lambda: convert_sklearn(
                 estimator,
                 initial_types=types,
-                options=None if type(estimator) in written else options,
+                options={id(estimator): {"zipmap": False}} if is_classifier else None,
                 target_opset={"": OPSET, "ai.onnx.ml": 3},
                 custom_conversion_functions=dict.fromkeys(written, add_part),
                 custom_shape_calculators=dict.fromkeys(written, set_types),
@@ -314,22 +302,17 @@ def _converted(
 
     def write_part(number: int, codes: list[str]) -> list[str]:
         part, doubles = parts[number], [*map(graph.double, codes)]
-        rows = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
-        for kind, write in TRANSFORMERS.items():
-            if isinstance(part, kind):
-                return [write(graph, part, rows)]
-        scores = _written_scores(graph, part, rows, "soft")
-        assert scores is not None
-        label = graph.node("ArgMax", scores, axis=1, keepdims=0)
-        return [graph.node("Gather", graph.constant(part.classes_), label), scores]
+        x = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
+        write = writer_of(type(part))
+        assert write is not None
+        result = str(write(graph, part, x))
+        if not hasattr(part, "classes_"):
+            return [result]
+        label = graph.node("ArgMax", result, axis=1, keepdims=0)
+        return [graph.node("Gather", graph.constant(part.classes_), label), result]
 
+    names = {column.name: rows or column.name for column in inputs}
     return graph.double(graph.add(model, names, write_part)[int(is_classifier)])
-
-
-def _is_written(cls: type) -> bool:
-    """Return whether models or transformers of a class are written here."""
-    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin)
-    return issubclass(cls, kinds) or tree_writer(cls) is not None
 
 
 def within_limit(function: Callable[[], Result]) -> Result:
@@ -344,9 +327,9 @@ def within_limit(function: Callable[[], Result]) -> Result:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    thread.join(MAX_SECONDS)
-    if thread.is_alive():
+    try:
+        return future.result(MAX_SECONDS)
+    except TimeoutError:
         stop = ctypes.pythonapi.PyThreadState_SetAsyncExc
         stop(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
-        raise TimeoutError(f"it did not end within {MAX_SECONDS:.0f} seconds")
-    return future.result()
+        raise TimeoutError(f"it did not end within {MAX_SECONDS:.0f} seconds") from None

@@ -253,7 +253,7 @@ def _refuse_categories(model: Any, features: Iterable[int]) -> None:
         )
 
 
-WRITERS: dict[str, Callable[[OnnxGraph, Any, str], str]] = {
+TREE_WRITERS: dict[str, Callable[..., str]] = {
     **{cls.__name__: forest_scores for cls in (DecisionTreeClassifier, *FORESTS)},
     "HistGradientBoostingClassifier": _histogram_scores,
     "GradientBoostingClassifier": _gradient_scores,
@@ -263,11 +263,6 @@ WRITERS: dict[str, Callable[[OnnxGraph, Any, str], str]] = {
     "CatBoostClassifier": _catboost_scores,
 }
 """What adds the probabilities (n, k) of trees, by the name of the model's class or of a base."""
-
-
-def tree_writer(cls: type) -> Callable[[OnnxGraph, Any, str], str] | None:
-    """Return the writer of models of a class, None for other models."""
-    return next((WRITERS[base.__name__] for base in cls.__mro__ if base.__name__ in WRITERS), None)
 
 
 # --- sums of trees -------------------------------------------------------------------------------
