@@ -223,10 +223,9 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
 
 def _model_scores(graph: OnnxGraph, model: Any, votes: Votes) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
-    estimator = without_frozen(model)
-    if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
+    if votes != "soft" and not isinstance(split_pipeline(model)[1], FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = add_model_scores(graph, estimator, votes)
+    scores = add_model_scores(graph, model, votes)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import softmax as softmax_of
 from sklearn.base import ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import StackingClassifier
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
-from sklearn.svm import SVC, NuSVC
-from sklearn.utils import all_estimators
 
 from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray
@@ -26,7 +26,7 @@ from vennforest.calibrators.formula import Written, if_at_most
 from vennforest.export.onnx_graph import OPSET, PART, GraphInput, OnnxGraph
 from vennforest.export.onnx_trees import TREE_WRITERS, logistic, with_first
 from vennforest.linear import MAX_DISTANCE, LinearClassifier
-from vennforest.sources.estimators import nested_estimators, split_pipeline
+from vennforest.sources.estimators import split_pipeline, without_frozen
 
 MAX_SECONDS = 60.0
 """Seconds after which a conversion is stopped: some searches of skl2onnx do not end."""
@@ -42,11 +42,14 @@ def add_model_scores(
     They are probabilities, or decision values of a model without. ``rows`` is the value (n, d) in
     the graph that it takes, by default the graph's inputs.
     """
-    steps, model = split_pipeline(estimator)
-    columns = [column.name for column in graph.inputs]
+    steps, model = split_pipeline(without_frozen(estimator))
     if steps:
         rows = _converted(graph, make_pipeline(*steps), rows)
-    elif rows is None:
+    if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV | BaseSearchCV):
+        fitted = model.best_estimator_ if isinstance(model, BaseSearchCV) else model.estimator_
+        return add_model_scores(graph, fitted, votes, rows)
+    if rows is None:
+        columns = [column.name for column in graph.inputs]
         rows = graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
     write, options = writer_of(type(model)), {"votes": votes} if votes != "soft" else {}
     scores = write(graph, model, rows, **options) if write else None
@@ -61,17 +64,21 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
 
 def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     """Add the mean of several models, or a model of each class against the rest."""
-    parts = [add_model_scores(graph, member, rows=rows) for member in model.estimators_]
+    parts = []
+    for i, member in enumerate(model.estimators_):
+        x = rows
+        if hasattr(model, "estimators_features_"):  # of bagging
+            x = graph.node("Gather", rows, graph.constant(model.estimators_features_[i]), axis=1)
+        parts.append(add_model_scores(graph, member, rows=x))
     if getattr(model, "weights", None) is not None:
         weights = np.array(model._weights_not_none) / np.sum(model._weights_not_none)
         pairs = zip(weights.tolist(), parts, strict=True)
         return graph.value(sum(weight * Written(part) for weight, part in pairs))
-    is_mean = isinstance(model, VotingClassifier)
+    is_mean = not isinstance(model, OneVsRestClassifier)
     if not is_mean:
         if len(parts) == 1:
             return parts[0]
-        second = graph.constant(np.array([1]))
-        parts = [graph.node("Gather", part, second, axis=1) for part in parts]
+        parts = [graph.value(Written(part).of_class(1)) for part in parts]
         columns = graph.node("Concat", *parts, axis=1)
         if not hasattr(model, "predict_proba"):
             return columns
@@ -86,6 +93,16 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         return rounded(graph.value(Written(total) / float(len(parts))))
     is_zero = Written(total)  # rows of zeros are left as they are
     return rounded(graph.value(Written(columns) / is_zero.unless_above(0.0, 1.0, is_zero)))
+
+
+def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str) -> str:
+    """Add a model of other models' scores: of two classes those of the second."""
+    columns = [add_model_scores(graph, member, rows=rows) for member in model.estimators_]
+    if len(model.classes_) == 2:
+        columns = [graph.value(Written(column).of_class(1)) for column in columns]
+    columns += [rows] * model.passthrough
+    scores = graph.node("Concat", *columns, axis=1)
+    return add_model_scores(graph, model.final_estimator_, rows=scores)
 
 
 def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
@@ -109,7 +126,7 @@ def _decision_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     """Add the probabilities (n, k) of a linear model, or its decision values if it has none."""
     decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
     if not hasattr(model, "predict_proba"):
-        return _of_two(graph, decision) if len(model.classes_) == 2 else decision
+        return with_first(graph, decision, 0.0) if len(model.classes_) == 2 else decision
     if len(model.classes_) == 2:
         return with_first(graph, graph.value(logistic(Written(decision))))
     x = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
@@ -118,11 +135,6 @@ def _decision_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     each = Written(graph.value(logistic(Written(decision))))
     total = each.sum()  # where all underflow scikit-learn answers with equal shares
     return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), each / total))
-
-
-def _of_two(graph: OnnxGraph, decision: str) -> str:
-    """Return the decision values of two classes from those of the second (n, 1)."""
-    return graph.node("Concat", graph.value(-1.0 * Written(decision)), decision, axis=1)
 
 
 def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | None:
@@ -146,7 +158,8 @@ def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | Non
         return None
     k = len(model.classes_)
     if k == 2:
-        return _of_two(graph, affine(graph, kernel, model.dual_coef_.T, model.intercept_))
+        decision = affine(graph, kernel, model.dual_coef_.T, model.intercept_)
+        return with_first(graph, decision, 0.0)
     # A decision for each pair of classes, above 0 for the first of the two, then votes and sums.
     of_class = np.repeat(np.arange(k), model.n_support_)
     pairs = list(combinations(range(k), 2))
@@ -221,17 +234,21 @@ WRITERS: dict[str, Writer] = {
     "LinearClassifierMixin": _decision_scores,
     "SVC": _vector_machine_scores,
     "NuSVC": _vector_machine_scores,
+    "BaggingClassifier": _ensemble_scores,
     "VotingClassifier": _ensemble_scores,
     "OneVsRestClassifier": _ensemble_scores,
-    "SimpleImputer": _imputed,
-    "Binarizer": _binary,
-    "PolynomialFeatures": _products,
-    "KBinsDiscretizer": _bins,
+    "StackingClassifier": _stacked_scores,
 }
 """By the name of the class or of a base. skl2onnx writes these otherwise than scikit-learn, in
 single precision, or not at all."""
 
-TRANSFORMERS = (SimpleImputer, Binarizer, PolynomialFeatures, KBinsDiscretizer)
+TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
+    SimpleImputer: _imputed,
+    Binarizer: _binary,
+    PolynomialFeatures: _products,
+    KBinsDiscretizer: _bins,
+}
+"""The same of transformers, which skl2onnx meets within pipelines."""
 
 
 def writer_of(cls: type) -> Writer | None:
@@ -249,31 +266,25 @@ def _converted(graph: OnnxGraph, estimator: Any, rows: str | None) -> str:
     """
     needed("skl2onnx", "ONNX graphs of other estimators")
     from skl2onnx import convert_sklearn
-    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
+    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
     parts: list[Any] = []
 
     def add_part(scope: Any, operator: Any, container: Any) -> None:
-        name = scope.get_unique_operator_name(PART)
         parts.append(operator.raw_operator)
-        inner, outer = ([v.full_name for v in side] for side in (operator.inputs, operator.outputs))
-        number = {"number": len(parts) - 1}
-        container.add_node(PART, inner, outer, op_domain=PART, op_version=1, name=name, **number)
+        sides = [[v.full_name for v in side] for side in (operator.inputs, operator.outputs)]
+        attributes = {"name": scope.get_unique_operator_name(PART), "number": len(parts) - 1}
+        container.add_node(PART, *sides, op_domain=PART, op_version=1, **attributes)
 
-    def set_types(operator: Any) -> None:
-        part: Any = operator.raw_operator
-        if not hasattr(part, "classes_"):
-            operator.outputs[0].type = DoubleTensorType([None, len(part.get_feature_names_out())])
-            return
-        is_text = part.classes_.dtype.kind in "UO"
-        operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
-        operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
+    def set_type(operator: Any) -> None:
+        width = len(operator.raw_operator.get_feature_names_out())
+        operator.outputs[0].type = DoubleTensorType([None, width])
 
-    candidates, types_within = {*TRANSFORMERS}, {*map(type, nested_estimators(estimator))}
-    if CalibratedClassifierCV not in types_within:  # its maps are of decision values
-        all_of_sklearn = (cls for _, cls in all_estimators("classifier"))  # it imports all of it
-        candidates.update(all_of_sklearn, types_within)
-    written = {c for c in candidates if writer_of(c) and not issubclass(c, SVC | NuSVC)}
+    def write_part(number: int, codes: list[str]) -> list[str]:
+        doubles = [*map(graph.double, codes)]
+        x = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
+        return [TRANSFORMERS[type(parts[number])](graph, parts[number], x)]
+
     inputs = graph.inputs
     if rows is not None:
         inputs = [GraphInput("rows", getattr(estimator, "n_features_in_", None))]
@@ -288,29 +299,15 @@ def _converted(graph: OnnxGraph, estimator: Any, rows: str | None) -> str:
                 initial_types=types,
                 options={id(estimator): {"zipmap": False}} if is_classifier else None,
                 target_opset={"": OPSET, "ai.onnx.ml": 3},
-                custom_conversion_functions=dict.fromkeys(written, add_part),
-                custom_shape_calculators=dict.fromkeys(written, set_types),
+                custom_conversion_functions=dict.fromkeys(TRANSFORMERS, add_part),
+                custom_shape_calculators=dict.fromkeys(TRANSFORMERS, set_type),
             )
         )
     except Exception as error:
-        is_unknown = isinstance(error, KeyError)  # with the class of a member
-        reason = "no converter of" if is_unknown else f"{type(error).__name__},"
         raise InputError(
-            f"estimator must be one that skl2onnx converts: {reason} {one_line(error)}"
-            f"{hint if inputs[0].name == 'X' else ''}"
+            f"estimator must be one that skl2onnx converts: {type(error).__name__}, "
+            f"{one_line(error)}{hint if inputs[0].name == 'X' else ''}"
         ) from error
-
-    def write_part(number: int, codes: list[str]) -> list[str]:
-        part, doubles = parts[number], [*map(graph.double, codes)]
-        x = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
-        write = writer_of(type(part))
-        assert write is not None
-        result = str(write(graph, part, x))
-        if not hasattr(part, "classes_"):
-            return [result]
-        label = graph.node("ArgMax", result, axis=1, keepdims=0)
-        return [graph.node("Gather", graph.constant(part.classes_), label), result]
-
     names = {column.name: rows or column.name for column in inputs}
     return graph.double(graph.add(model, names, write_part)[int(is_classifier)])
 

@@ -296,9 +296,9 @@ def logistic(x: Term) -> Term:
     return below.exp() / (1.0 + (below - x.max(0.0)).exp())
 
 
-def with_first(graph: OnnxGraph, second: str) -> str:
-    """Return the probabilities of two classes (n, 2) from those of the second (n, 1)."""
-    return graph.node("Concat", graph.value(1.0 - Written(second)), second, axis=1)
+def with_first(graph: OnnxGraph, second: str, total: float = 1.0) -> str:
+    """Return the scores of two classes (n, 2), whose sum is ``total``, from the second's (n, 1)."""
+    return graph.node("Concat", graph.value(total - Written(second)), second, axis=1)
 
 
 def _sum_of_trees(
