@@ -3,6 +3,7 @@
 import pickle
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -383,6 +384,17 @@ def test_columns_are_those_of_training_in_any_order():
     model = CalibratedClassifier(booster, **settings).fit(table[["b"]], Y[:300])
     found = run(to_onnx(model, table), "b", X[:300, 1:2])
     np.testing.assert_allclose(found["p"], model.predict_proba(table[["b"]])[:, 1], 0, 1e-12)
+
+
+def test_named_columns_cause_no_warnings():
+    pd = pytest.importorskip("pandas")
+    rows, y = drawn_for(3, 3)
+    table = pd.DataFrame(rows, columns=list("abcde"))
+    model = CalibratedClassifier(
+        BaggingClassifier(LogisticRegression(), n_estimators=2), calibrate_on="holdout"
+    ).fit(table, y)
+    with warnings.catch_warnings(action="error"):
+        to_onnx(model, table)
 
 
 def booster(package, **settings):

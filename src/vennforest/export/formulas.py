@@ -61,8 +61,10 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
         scores = divided_by_sum(scores)
     if (center := calibrator.reversed_at_) is not None:
         scores = center - scores
-    if isinstance(calibrator, BoundedCalibrator):
-        formulas = bound_formulas(calibrator, scores)
+    if isinstance(calibrator, VennAbers):
+        formulas = _venn_abers_formulas(calibrator, scores)
+    elif isinstance(calibrator, BoundedCalibrator):
+        formulas = _venn_formulas(calibrator, scores)
     else:
         formulas = {"p": calibrator._formula(scores)}
     if confidence:
@@ -110,39 +112,28 @@ def interval_formulas(curves: Sequence[ScoreIntervals], scores: Term) -> dict[st
 # --- bounds -------------------------------------------------------------------------------------
 
 
-def bound_formulas(calibrator: BoundedCalibrator, scores: Term) -> dict[str, Term]:
-    """Return the formulas of ``p0``, ``p1`` and ``p``."""
-    k = len(calibrator.classes_)
-    if isinstance(calibrator, VennAbers):
-        return _venn_abers_formulas(calibrator, scores)
+def _venn_formulas(calibrator: BoundedCalibrator, scores: Term) -> dict[str, Term]:
+    """Return the formulas of ``p0``, ``p1`` and ``p`` of a Venn predictor."""
     if not isinstance(calibrator, Venn):
         raise NoFormulaError("calibrator", calibrator)
     if callable(calibrator.taxonomy):
         raise NoFormulaError("taxonomy", calibrator.taxonomy)
-    if k > 2:
-        return _venn_formulas(calibrator, scores)
-    start = _starts_of_bins()
-    if calibrator.taxonomy == "label":
+    k = len(calibrator.classes_)
+    if k == 2:
         start = np.array([np.nextafter(calibrator.boundary_, np.inf)])
-    bounds = calibrator._multiprobability(np.append(LOWEST, start))
-    p = bounds.merge(calibrator.merge)[:, 1]
-    return scores.look_up([start], {"p0": [bounds.p0], "p1": [bounds.p1], "p": [p]})
-
-
-def _starts_of_bins() -> FloatArray:
-    """Return the first score of each bin, which may differ from the bin's edge by rounding."""
-    edges = np.arange(1, 2 * N_VENN_BINS) / (2 * N_VENN_BINS)
-    near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
-    is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_VENN_BINS)[:, None]
-    return np.asarray(near[np.arange(len(edges)), is_in.argmax(axis=1)])
-
-
-def _venn_formulas(calibrator: Venn, scores: Term) -> dict[str, Term]:
-    """Return the formulas of a Venn predictor for more than two classes."""
+        if calibrator.taxonomy == "bins":
+            # The first score of each bin, which may differ from the bin's edge by rounding.
+            bins = np.arange(1, 2 * N_VENN_BINS)
+            edges = bins / (2 * N_VENN_BINS)
+            near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
+            is_in = bins_of(near.ravel()).reshape(near.shape) >= bins[:, None]
+            start = near[bins - 1, is_in.argmax(axis=1)]
+        bounds = calibrator._multiprobability(np.append(LOWEST, start))
+        p = bounds.merge(calibrator.merge)[:, 1]
+        return scores.look_up([start], {"p0": [bounds.p0], "p1": [bounds.p1], "p": [p]})
     total = calibrator.counts_.sum(axis=1, keepdims=True) + 1
     lower, upper = calibrator.counts_ / total, (calibrator.counts_ + 1) / total
     p = Multiprobability(lower, upper, calibrator.classes_).merge(calibrator.merge)
-    k = len(calibrator.classes_)
     category = first_of_largest(scores, k)
     if calibrator.taxonomy == "bins":
         share = (scores.largest().clip(1 / k, 1.0) - 1 / k) / (1 - 1 / k)

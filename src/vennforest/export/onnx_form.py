@@ -28,10 +28,10 @@ from vennforest.export.formulas import (
 )
 from vennforest.export.onnx_graph import OUTPUTS, GraphInput, OnnxGraph
 from vennforest.export.onnx_models import add_model_scores
-from vennforest.forest import FORESTS, Votes
+from vennforest.forest import FORESTS
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
-from vennforest.sources.estimators import split_pipeline, without_frozen
+from vennforest.sources.estimators import split_pipeline
 
 REFUSAL = "model must be a table or a formula"
 
@@ -106,10 +106,10 @@ def to_onnx(
     if X is not None and is_frame(X):
         inputs, frame = list(_columns_of(model, X)), type(X)
         names = [column.name for column in inputs]
-    graph = OnnxGraph(len(model.classes_), inputs)
+    graph = OnnxGraph(len(model.classes_), inputs, model.votes)
     scores, outputs_of_folds = [], []
     for fold, calibrator in zip(state.folds, state.overall.calibrators, strict=True):
-        scores.append(_add_fold_scores(graph, fold, model.votes))
+        scores.append(_add_fold_scores(graph, fold))
         with refused_as(REFUSAL):
             formulas = output_formulas(calibrator)
             if state.overall.point is not None:
@@ -180,16 +180,13 @@ def _accepted_rows(graph: OnnxGraph, no_missing: Any, largest: FloatArray) -> st
 # --- scores --------------------------------------------------------------------------------------
 
 
-def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Votes) -> str:
+def _add_fold_scores(graph: OnnxGraph, fold: Fold) -> str:
     """Add the model of a fold; return the name of its scores (n,) or (n, k).
 
     They are the calibration scores that they are but for rounding.
     """
-    estimator = without_frozen(fold.model)
-    if isinstance(estimator, BlendedModel):
-        scores = _blend_scores(graph, estimator, votes)
-    else:
-        scores = _model_scores(graph, estimator, votes)
+    is_blend = isinstance(fold.model, BlendedModel)
+    scores = (_blend_scores if is_blend else _model_scores)(graph, fold.model)
     # Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
     starts = [(column[1:] + column[:-1]) / 2 for column in columns]
@@ -202,7 +199,7 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Votes) -> str:
     return graph.value(distance.unless_above(tolerance * size, nearest, term))
 
 
-def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
+def _blend_scores(graph: OnnxGraph, blend: BlendedModel) -> str:
     """Add a blend to the graph; return the name of its scores (n,) or (n, k)."""
     k, tiny = len(blend.classes_), float(np.finfo(np.float64).tiny)
     # Of two classes the logit of the second one, else those of all.
@@ -212,7 +209,7 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
         models = [fold.model for fold in member.folds] if not member.linear else [member.linear]
-        scores = [_model_scores(graph, model, votes) for model in models]
+        scores = [_model_scores(graph, model) for model in models]
         p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())
@@ -221,11 +218,9 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
     return _rounded(graph, graph.value(p))
 
 
-def _model_scores(graph: OnnxGraph, model: Any, votes: Votes) -> str:
+def _model_scores(graph: OnnxGraph, model: Any) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
-    if votes != "soft" and not isinstance(split_pipeline(model)[1], FORESTS):
-        raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = add_model_scores(graph, model, votes)
+    scores = add_model_scores(graph, model)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)
@@ -310,7 +305,11 @@ def _check_exportable(model: CalibratedClassifier) -> None:
     """Raise an `InputError` if ONNX cannot express a model."""
     folds, k = model._state.folds, len(model.classes_)
     is_drawn = model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable"
-    is_partial = any(len(part.classes_) != k for fold in folds for part in _models_of(fold))
+    members = [member for fold in folds for member in getattr(fold.model, "members", ())]
+    models = [part.model for member in members for part in member.folds]
+    models = models or [fold.model for fold in folds]
+    is_partial = any(len(part.classes_) != k for part in models)
+    is_forest = all(isinstance(split_pipeline(part)[1], FORESTS) for part in models)
     is_shifted = k > 2 and model._state.shift is not None
     rules = {
         f"know its number of columns, got a {type(folds[0].model).__name__} without "
@@ -319,15 +318,9 @@ def _check_exportable(model: CalibratedClassifier) -> None:
         "to the rows of each group": model.by is not None,
         'score new rows by all trees: use subforest="all"': is_drawn,
         "have all classes in each fold's training rows: use more rows or fewer folds": is_partial,
+        f'have votes="soft", got {model.votes!r}': model.votes != "soft" and not is_forest,
         f"have two classes after with_prior or with_mean, got {k}: export it before": is_shifted,
     }
     for rule, is_broken in rules.items():
         if is_broken:
             raise InputError(f"a model for ONNX must {rule}")
-
-
-def _models_of(fold: Fold) -> list[Any]:
-    """Return the models of all folds of a blend's members, or the one model itself."""
-    if not isinstance(fold.model, BlendedModel):
-        return [fold.model]
-    return [part.model for member in fold.model.members for part in member.folds]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import combinations
@@ -34,9 +35,7 @@ MAX_SECONDS = 60.0
 Result = TypeVar("Result")
 
 
-def add_model_scores(
-    graph: OnnxGraph, estimator: Any, votes: str = "soft", rows: str | None = None
-) -> str:
+def add_model_scores(graph: OnnxGraph, estimator: Any, rows: str | None = None) -> str:
     """Add a fitted classifier; return the name of its scores (n, k) in double precision.
 
     They are probabilities, or decision values of a model without. ``rows`` is the value (n, d) in
@@ -47,12 +46,13 @@ def add_model_scores(
         rows = _converted(graph, make_pipeline(*steps), rows)
     if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV | BaseSearchCV):
         fitted = model.best_estimator_ if isinstance(model, BaseSearchCV) else model.estimator_
-        return add_model_scores(graph, fitted, votes, rows)
+        return add_model_scores(graph, fitted, rows)
     if rows is None:
         columns = [column.name for column in graph.inputs]
         rows = graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
-    write, options = writer_of(type(model)), {"votes": votes} if votes != "soft" else {}
-    scores = write(graph, model, rows, **options) if write else None
+    names = [base.__name__ for base in type(model).__mro__ if base.__name__ in WRITERS]
+    with warnings.catch_warnings(action="ignore"):  # rows of its own have no names of columns
+        scores = WRITERS[names[0]](graph, model, rows) if names else None
     return scores or _converted(graph, model, rows)
 
 
@@ -69,7 +69,7 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         x = rows
         if hasattr(model, "estimators_features_"):  # of bagging
             x = graph.node("Gather", rows, graph.constant(model.estimators_features_[i]), axis=1)
-        parts.append(add_model_scores(graph, member, rows=x))
+        parts.append(add_model_scores(graph, member, x))
     if getattr(model, "weights", None) is not None:
         weights = np.array(model._weights_not_none) / np.sum(model._weights_not_none)
         pairs = zip(weights.tolist(), parts, strict=True)
@@ -89,20 +89,21 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     total = parts[0]
     for part in parts[1:]:
         total = rounded(graph.value(Written(total) + Written(part)))
+    of_row = Written(total)
     if is_mean:
-        return rounded(graph.value(Written(total) / float(len(parts))))
-    is_zero = Written(total)  # rows of zeros are left as they are
-    return rounded(graph.value(Written(columns) / is_zero.unless_above(0.0, 1.0, is_zero)))
+        return rounded(graph.value(of_row / float(len(parts))))
+    # Rows of zeros are left as they are.
+    return rounded(graph.value(Written(columns) / of_row.unless_above(0.0, 1.0, of_row)))
 
 
 def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str) -> str:
     """Add a model of other models' scores: of two classes those of the second."""
-    columns = [add_model_scores(graph, member, rows=rows) for member in model.estimators_]
+    columns = [add_model_scores(graph, member, rows) for member in model.estimators_]
     if len(model.classes_) == 2:
         columns = [graph.value(Written(column).of_class(1)) for column in columns]
     columns += [rows] * model.passthrough
     scores = graph.node("Concat", *columns, axis=1)
-    return add_model_scores(graph, model.final_estimator_, rows=scores)
+    return add_model_scores(graph, model.final_estimator_, scores)
 
 
 def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
@@ -249,11 +250,6 @@ TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
     KBinsDiscretizer: _bins,
 }
 """The same of transformers, which skl2onnx meets within pipelines."""
-
-
-def writer_of(cls: type) -> Writer | None:
-    """Return the writer of models of a class, None for other models."""
-    return next((WRITERS[base.__name__] for base in cls.__mro__ if base.__name__ in WRITERS), None)
 
 
 # --- skl2onnx ------------------------------------------------------------------------------------

@@ -60,12 +60,12 @@ STUMP = Tree(*np.array([[1, -1, -1], [2, -1, -1], [0, 0, 0], [0, 0, 0], [0, 0, 0
 # --- scikit-learn --------------------------------------------------------------------------------
 
 
-def forest_scores(graph: OnnxGraph, forest: Any, rows: str, votes: str = "soft") -> str:
+def _forest_scores(graph: OnnxGraph, forest: Any, rows: str) -> str:
     """Add a tree, or a forest: the means of its trees' class frequencies or votes."""
     trees = []
     for part in getattr(forest, "estimators_", [forest]):
         values = part.tree_.value[:, 0]
-        if votes == "hard":
+        if graph.votes == "hard":
             values = np.eye(values.shape[1])[values.argmax(axis=1)]
         trees.append([(part.tree_, column) for column in values.T])
     total = _sum_of_trees(graph, graph.single(rows), trees)
@@ -254,7 +254,7 @@ def _refuse_categories(model: Any, features: Iterable[int]) -> None:
 
 
 TREE_WRITERS: dict[str, Callable[..., str]] = {
-    **{cls.__name__: forest_scores for cls in (DecisionTreeClassifier, *FORESTS)},
+    **{cls.__name__: _forest_scores for cls in (DecisionTreeClassifier, *FORESTS)},
     "HistGradientBoostingClassifier": _histogram_scores,
     "GradientBoostingClassifier": _gradient_scores,
     "AdaBoostClassifier": _adaboost_scores,
