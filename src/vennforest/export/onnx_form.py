@@ -56,8 +56,8 @@ def to_onnx(
     model : CalibratedClassifier or Calibrator
         A fitted calibrator, or a fitted classifier, of several folds and blends too. Trees, linear
         models and support vector machines of scikit-learn, models of XGBoost, LightGBM and CatBoost
-        without categories of their own, and some transformers are written in double precision;
-        skl2onnx converts the others.
+        without categories of their own, ensembles of all these, and some transformers are written
+        in double precision; skl2onnx converts the others.
     X : array or data frame of shape (n_rows, d), optional
         Any rows like those of training, by which the drawn rows are made. With a data frame the
         graph has an input of shape (n, 1) for each column, of float64 or text.
@@ -88,8 +88,8 @@ def to_onnx(
     or else of the numbers in the graph, at its ends and beyond, with missing, infinite and unknown
     cells. Probabilities, bounds and intervals must differ from Python's by at most 1e-9 plus a
     hundred-thousandth of p or 1 - p, whichever is smaller. Where a score misses the end of a step
-    by rounding, they may be those of the neighbouring step. Scores that differ from that of a
-    calibration example by rounding alone are taken for it.
+    by rounding, in at most 2% of the rows, they may be those of the neighbouring step. Scores that
+    differ from that of a calibration example by rounding alone are taken for it.
     """
     if not isinstance(model, CalibratedClassifier | Calibrator):
         raise TypeError(
