@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import InputError
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.bounded import BoundedCalibrator
@@ -16,6 +16,7 @@ from vennforest.calibrators.formula import (
     Code,
     Column,
     Language,
+    LookupTable,
     NoFormulaError,
     Score,
     Term,
@@ -85,16 +86,10 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     return formulas
 
 
-def has_steps(formula: Term) -> bool:
-    """Return whether a formula looks numbers up in a table of steps."""
-    return any(isinstance(term, Column) for term in in_order([formula]))
-
-
-def starts_of_steps(calibrator: Calibrator) -> FloatArray:
-    """Return the finite starts of all steps in a calibrator's formulas."""
-    terms = in_order(output_formulas(calibrator).values())
-    tables = [table for term in terms if isinstance(term, Column) for table in term.tables]
-    return np.unique(np.concatenate([np.zeros(0), *(table.start[1:] for table in tables)]))
+def tables_of(formulas: Iterable[Term]) -> list[LookupTable]:
+    """Return the tables of steps in which formulas look numbers up."""
+    columns = [term for term in in_order(formulas) if isinstance(term, Column)]
+    return [table for column in columns for table in column.tables]
 
 
 def shifted_formula(p: Term, shift: ShiftedPrior) -> Term:
@@ -157,22 +152,17 @@ def _venn_abers_formulas(calibrator: VennAbers, scores: Term) -> dict[str, Term]
         return scores.look_up(starts, {"p0": p0, "p1": p1, "p": p})
     columns = scores.look_up(starts, {"p0": p0, "p1": p1})
     lower, upper = columns["p0"], columns["p1"]
-    if len(starts) > 1:
-        lower, upper = normalised_formulas(lower, upper)
+    if len(starts) > 1:  # as in `normalised_bounds`
+        smallest = lower + (upper.sum() - upper).max(0.0)
+        largest = upper + (lower.sum() - lower).max(0.0)
+        lower = lower.min(smallest.unless_above(0.0, 0.0, lower / smallest))
+        upper = upper.max(largest.unless_above(0.0, 1.0, upper / largest)).min(1.0)
     if calibrator.merge != "pooled":
         k = len(starts)
         p_merged = merge_formula(calibrator.merge, lower, upper)
         return {"p0": lower, "p1": upper, "p": scaled_formula(p_merged, lower, upper, k)}
     pooled = calibrator.pool_._formula(calibrator._pool_term(scores))
     return {"p0": lower.min(pooled), "p1": upper.max(pooled), "p": pooled}
-
-
-def normalised_formulas(p0: Term, p1: Term) -> tuple[Term, Term]:
-    """Return the formulas of `normalised_bounds`."""
-    smallest, largest = p0 + (p1.sum() - p1).max(0.0), p1 + (p0.sum() - p0).max(0.0)
-    lower = p0.min(smallest.unless_above(0.0, 0.0, p0 / smallest))
-    upper = p1.max(largest.unless_above(0.0, 1.0, p1 / largest)).min(1.0)
-    return lower, upper
 
 
 def scaled_formula(p: Term, lower: Term, upper: Term, k: int) -> Term:

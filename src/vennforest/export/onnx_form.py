@@ -21,10 +21,10 @@ from vennforest.export import proof
 from vennforest.export.formulas import (
     INTERVAL_LEVEL,
     accepted_scores,
-    has_steps,
     interval_formulas,
     output_formulas,
     shifted_formula,
+    tables_of,
 )
 from vennforest.export.onnx_graph import OUTPUTS, GraphInput, OnnxGraph
 from vennforest.export.onnx_models import add_model_scores
@@ -128,13 +128,13 @@ def to_onnx(
     rows = proof.Rows(proof.draw_rows(cells), names, frame, [column.name for column in inputs])
     expected = proof.expected_answers(model, rows, confidence)
     if len(rows.numbers()):
-        refused = proof.refused_cells(model, rows, int(proof.answered(expected)[0]))
+        refused = proof.refused_cells(model, rows, int(expected.taken[0]))
         accepted = Written(_accepted_rows(graph, *refused))
         outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
     with_scores = {f"{proof.SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
     answers = proof.run_graph(graph.model(outputs | with_scores), rows.for_graph())
-    p_is_smooth = not has_steps(formulas["p"])
-    proof.prove_classifier(model, rows, expected, answers, p_is_smooth=p_is_smooth)
+    p_is_smooth = not tables_of([formulas["p"]])
+    proof.prove_classifier(model, expected, answers, p_is_smooth=p_is_smooth)
     return graph.model(outputs)
 
 

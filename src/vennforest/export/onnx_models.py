@@ -195,10 +195,6 @@ def _imputed(graph: OnnxGraph, step: SimpleImputer, rows: str) -> str:
     return graph.node("Concat", values, flags, axis=1)
 
 
-def _binary(graph: OnnxGraph, step: Binarizer, rows: str) -> str:
-    return graph.value(if_at_most(Written(rows), float(step.threshold), 0.0, 1.0))
-
-
 def _products(graph: OnnxGraph, step: PolynomialFeatures, rows: str) -> str:
     """Add products of columns: those of each degree are gathered, with a column of ones."""
     ones = graph.value(0.0 * Written(rows).smallest() + 1.0)
@@ -245,7 +241,9 @@ single precision, or not at all."""
 
 TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
     SimpleImputer: _imputed,
-    Binarizer: _binary,
+    Binarizer: lambda graph, step, rows: graph.value(
+        if_at_most(Written(rows), float(step.threshold), 0.0, 1.0)
+    ),
     PolynomialFeatures: _products,
     KBinsDiscretizer: _bins,
 }

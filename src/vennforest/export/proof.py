@@ -16,10 +16,9 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import named_estimators
-from vennforest.export.formulas import starts_of_steps
+from vennforest.export.formulas import output_formulas, tables_of
 from vennforest.export.onnx_graph import OnnxGraph
 from vennforest.scores import MASKED
-from vennforest.sources import Fold
 from vennforest.sources.estimators import without_frozen
 
 N_ROWS, N_SQL_ROWS = 200, 100
@@ -147,7 +146,8 @@ def draw_scores(calibrator: Calibrator, n: int) -> FloatArray:
     rng, k, kind = np.random.RandomState(0), len(calibrator.classes_), calibrator.on_
     starts = np.zeros(0)
     with suppress(ValueError):  # a calibrator without formulas has no steps
-        starts = starts_of_steps(calibrator)
+        tables = tables_of(output_formulas(calibrator).values())
+        starts = np.unique(np.concatenate([starts, *(table.start[1:] for table in tables)]))
         starts = starts[np.abs(starts) < -MASKED / 2]
     is_probability = kind == "probability" or calibrator._reads == "probability"
     if is_probability or not len(starts):
@@ -270,36 +270,35 @@ def cells_of_graph(graph: OnnxGraph, d: int) -> list[Any]:
     return [np.unique(part[np.abs(part) < np.finfo(np.float32).max]) for part in cells]
 
 
-def expected_answers(model: CalibratedClassifier, rows: Rows, confidence: bool) -> Answers:
+@dataclass
+class Expected:
+    """A model's answers for drawn rows, and its scores by each fold for those that it takes."""
+
+    answers: Answers
+    taken: IntArray
+    scores: list[FloatArray]
+
+
+def expected_answers(model: CalibratedClassifier, rows: Rows, confidence: bool) -> Expected:
     """Return the model's answers for drawn rows; raise an error if too few are like training's."""
     rule = "X must be rows like those of training, to be compared before the graph is returned, got"
     try:
-        expected = python_answers(model, rows.for_python, N_ROWS, confidence)
+        answers = python_answers(model, rows.for_python, N_ROWS, confidence)
     except Exception as error:
         raise InputError(f"{rule} drawn rows that the model refuses: {one_line(error)}") from error
-    index, fold = answered(expected), model._state.folds[0]
-    scores = _scores_of(fold, rows, index).reshape(len(index), -1)
-    examples = fold.scores.reshape(len(fold.scores), -1)
-    is_in_range = (scores >= examples.min(axis=0)) & (scores <= examples.max(axis=0))
-    n_in_range = is_in_range.all(axis=1).sum()
-    if len(index) < MIN_ACCEPTED or n_in_range < MIN_IN_RANGE:
+    taken = np.flatnonzero(np.isfinite(answers["p"].reshape(N_ROWS, -1)).all(axis=1))
+    folds, x = model._state.folds, rows.for_python(taken)
+    with warnings.catch_warnings(action="ignore"):
+        scores = [fold.score(x) for fold in folds]
+    examples = folds[0].scores
+    is_in_range = (scores[0] >= examples.min(axis=0)) & (scores[0] <= examples.max(axis=0))
+    n_in_range = is_in_range.reshape(len(taken), -1).all(axis=1).sum()
+    if len(taken) < MIN_ACCEPTED or n_in_range < MIN_IN_RANGE:
         raise InputError(
             f"{rule} {n_in_range} drawn rows with scores like those of calibration: "
             "to_onnx(model, X)"
         )
-    return expected
-
-
-def _scores_of(fold: Fold, rows: Rows, index: IntArray) -> FloatArray:
-    """Return the scores of some rows by the model of a fold."""
-    with warnings.catch_warnings(action="ignore"):
-        return fold.score(rows.for_python(index))
-
-
-def answered(answers: Answers) -> IntArray:
-    """Return the indices of the rows that are not refused."""
-    p = answers["p"]
-    return np.flatnonzero(np.isfinite(p.reshape(len(p), -1)).all(axis=1))
+    return Expected(answers, taken, scores)
 
 
 def refused_cells(
@@ -327,27 +326,22 @@ def refused_cells(
 
 
 def prove_classifier(
-    model: CalibratedClassifier,
-    rows: Rows,
-    expected: Answers,
-    answers: Answers,
-    *,
-    p_is_smooth: bool,
+    model: CalibratedClassifier, expected: Expected, answers: Answers, *, p_is_smooth: bool
 ) -> None:
     """Raise an `InputError` if a graph answers otherwise than the model.
 
     ``answers`` are those of the graph with the scores of each fold. Where an output is a step,
     scores that differ by rounding may miss it.
     """
-    index = answered(expected)
     is_near = np.zeros(N_ROWS, bool)
-    is_near[index] = True
-    for i, fold in enumerate(model._state.folds):
-        scores = _scores_of(fold, rows, index)
-        difference = np.abs(answers[f"{SCORES}{i}"][index] - scores) / (1 + np.abs(scores))
-        is_near[index] &= (difference.reshape(len(index), -1) <= SCORE_TOLERANCE).all(axis=1)
-    excused = {name: is_near & (name != "p" or not p_is_smooth) for name in expected}
+    is_near[expected.taken] = True
+    for i, scores in enumerate(expected.scores):
+        distance = np.abs(answers[f"{SCORES}{i}"][expected.taken] - scores) / (1 + np.abs(scores))
+        is_near[expected.taken] &= (
+            (distance <= SCORE_TOLERANCE).reshape(len(scores), -1).all(axis=1)
+        )
+    excused = {name: is_near & (name != "p" or not p_is_smooth) for name in expected.answers}
     estimators = named_estimators(model.estimator).values()
     names = [type(without_frozen(estimator)).__name__ for estimator in estimators]
     name = f"{type(model).__name__} of {', '.join(names)}"
-    prove(name, "ONNX", answers, expected, excused)
+    prove(name, "ONNX", answers, expected.answers, excused)
