@@ -467,7 +467,7 @@ def test_blends_of_a_booster_with_trees_are_equal(package, other):
     "kind", ["bagging", "stacking", "voting", "one against the rest", "search"]
 )
 @pytest.mark.parametrize("package", ["vennforest", *BOOSTERS])
-def test_ensembles_of_members_of_other_packages_are_equal(kind, k, package):
+def test_ensembles_of_boosters_and_linear_models_are_equal(kind, k, package):
     rows, y = drawn_for(k, k)
     member = booster(package, n_estimators=4) if package in BOOSTERS else LinearClassifier()
     ensemble = {
@@ -548,7 +548,7 @@ def test_settings_of_boosters():
         np.testing.assert_allclose(found["p"], model.predict_proba(X)[:, 1], rtol=0, atol=1e-7)
 
 
-def test_categories_of_lightgbm_are_named():
+def test_categories_of_a_lightgbm_booster_are_named():
     pd = pytest.importorskip("pandas")
     rows, y = rows_of(2, 400)
     model = CalibratedClassifier(booster("lightgbm", n_estimators=5), calibrate_on="holdout")
