@@ -206,7 +206,7 @@ def test_shifted_models_are_kept_recalibrated_and_refitted(tmp_path):
     [
         ({"no": 0.5, "so": 0.1, "yes": 0.3}, "sum to 1, got 0.9"),
         ({"maybe": 0.5}, "shares must be of classes"),
-        ({"no": 1.0}, "between 0 and 1"),
+        ({"no": 1.0}, "below 1"),
         ({}, "must name a class"),
         ([0.5, 0.5], "must name labels"),
         ({"no": 0.7, "so": 0.6}, "leave something to"),
@@ -420,7 +420,7 @@ def test_shares_that_leave_out_a_class_without_examples_are_refused():
 
 def test_shares_too_small_for_ratios_are_refused():
     m = VennAbers().fit(np.linspace(0, 1, 40), np.arange(40) % 3 == 0)
-    message = "shares must be 1e-12 or more, got 1e-320 for True"
+    message = "shares must be at least 1e-12 and below 1, got 1e-320 for True"
     for refuse in (
         lambda: m.with_prior({True: 1e-320}),
         lambda: m.with_prior({True: 0.2}, instead_of={True: 1e-320}),

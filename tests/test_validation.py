@@ -46,7 +46,7 @@ CLASSIFIER.fit(P[::-1, None] / 2, Y)
         (lambda: segments(P[:, None], Y, P, random_state=-1), "random_state must be an integer"),
         (lambda: update(P, Y, random_state="a"), "random_state must be an integer >= 0, got 'a'"),
         (lambda: population_stability("ab", "ba", random_state=None), "random_state must be"),
-        (lambda: MODEL.with_prior({False: "a"}), "shares must lie between 0 and 1"),
+        (lambda: MODEL.with_prior({False: "a"}), "shares must be at least 1e-12 and"),
         (lambda: MODEL.predict_confidence(P, level=[0.9]), "level must lie between 0 and 1"),
         (lambda: threshold_for(P, Y, cost=1, costs=(1, "a")), "costs must be numbers"),
         (lambda: Multiprobability([[0.1]], [[0.2]], [1]), "lower must be a numpy array of floats"),

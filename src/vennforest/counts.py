@@ -365,14 +365,10 @@ def count_examples(
         positive = weight > 0
         scores, codes, weight = scores[positive], codes[positive], weight[positive]
     if sort and weight is None and len(classes) == 2 and scores.ndim == 1:
-        # Sorting each class by itself and merging is several times faster than an argsort of all.
-        # Large arrays of numpy, unlike those of kernels, get large pages of memory.
-        by_class, distinct = np.empty((2, len(scores)))
-        weights = np.zeros((2, len(scores)))
-        n_first = split_by_class(scores, codes, by_class)
-        by_class[:n_first].sort()
-        by_class[n_first:].sort()
-        m = merge_sorted(by_class[:n_first], by_class[n_first:], distinct, weights)
+        # Sorting each class by itself and merging is faster than an argsort of all.
+        first, second = (np.sort(scores[codes == j] + 0.0) for j in (0, 1))  # without -0.0
+        distinct, weights = np.empty(len(scores)), np.zeros((2, len(scores)))
+        m = merge_sorted(first, second, distinct, weights)
         distinct, weights = distinct[:m], weights[:, :m]
         if 2 * m < len(scores):  # a view would keep all of the memory
             distinct, weights = distinct.copy(), weights.copy()
@@ -382,20 +378,6 @@ def count_examples(
     if sort:
         return ScoreCounts(classes, *_add_up(scores + 0.0, weights.T))
     return ScoreCounts(classes, scores + 0.0, weights.T)
-
-
-@kernel
-def split_by_class(scores: FloatArray, codes: IntArray, out: FloatArray) -> int:
-    """Write the scores of class 0, then those of class 1, in any order; return the first number."""
-    i, j = 0, len(scores) - 1
-    for n in range(len(scores)):
-        # -0.0 becomes 0.0; one of the two positions is written to again.
-        out[i] = out[j] = scores[n] + 0.0
-        if codes[n]:
-            j -= 1
-        else:
-            i += 1
-    return i
 
 
 @kernel

@@ -184,11 +184,8 @@ class Multiprobability(BoundsOfClasses):
         Johansson et al. (2018), eq. 6. The label may differ from the most probable one after
         `merge`.
         """
-        best = self.lower.argmax(axis=1)[:, None]
-        return (
-            np.take_along_axis(self.lower, best, axis=1)[:, 0],
-            np.take_along_axis(self.upper, best, axis=1)[:, 0],
-        )
+        rows, best = np.arange(len(self)), self.lower.argmax(axis=1)
+        return self.lower[rows, best], self.upper[rows, best]
 
     def merge(self, how: Merge = "log") -> FloatArray:
         """Return one probability per class, shape (n, k), within the bounds; rows sum to 1.
@@ -212,9 +209,8 @@ class Multiprobability(BoundsOfClasses):
         """
         check_option(how, Merge, "merge")
         if len(self.classes) > 2:
-            return scale_into_bounds(
-                merge_formula(how, self.lower, self.upper), self.lower, self.upper
-            )
+            p = merge_formula(how, self.lower, self.upper)
+            return scale_into_bounds(p, self.lower, self.upper)
         # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
         p = np.empty(self.lower.shape)
         p[:, 1] = merge_formula(how, self.lower[:, 1], self.upper[:, 1])

@@ -58,13 +58,10 @@ def read_shares(
         if label not in column:
             raise InputError(f"shares must be of classes {shown(classes.tolist())}, got {label!r}")
         is_number = isinstance(share, Real) and not isinstance(share, bool)
-        if not is_number or not 0 < float(share) < 1:
+        if not is_number or not SMALLEST_GIVEN_SHARE <= float(share) < 1:
             raise InputError(
-                f"shares must lie between 0 and 1, both excluded, got {share!r} for {label!r}"
-            )
-        if share < SMALLEST_GIVEN_SHARE:
-            raise InputError(
-                f"shares must be {SMALLEST_GIVEN_SHARE:g} or more, got {share!r} for {label!r}"
+                f"shares must be at least {SMALLEST_GIVEN_SHARE:g} and below 1, got {share!r} for "
+                f"{label!r}"
             )
         shares[column[label]] = share
     missing = np.isnan(shares)
@@ -280,8 +277,17 @@ def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) 
     """
     p, k = np.maximum(p, np.finfo(float).tiny), len(means)
     p = p / p.sum(axis=1, keepdims=True)
-    if k == 2:
-        return _log_factors_of_two(p, means, weight)
+    if k == 2:  # the shift of the log-odds is one number
+        first, second = np.ascontiguousarray(p.T)
+
+        def excess(shift: float) -> tuple[float, float]:
+            """Return the mean at a shift minus the target, and its derivative."""
+            q = second / (second + first * np.exp(-shift))
+            mean = float(weight @ q)
+            return mean - float(means[1]), mean - float(weight @ q**2)
+
+        shift = root_of_increasing(excess, 0.0, MAX_SHIFT)
+        return np.array([-shift / 2, shift / 2])
 
     def loss(logs: FloatArray) -> float:
         return float(weight @ np.log(p @ np.exp(logs - logs.max())) + logs.max() - means @ logs)
@@ -294,28 +300,13 @@ def log_factors_for_means(p: FloatArray, means: FloatArray, weight: FloatArray) 
             break
         hessian = np.diag(mean) - (weight[:, None] * q).T @ q
         unit = 1 / np.sqrt(np.maximum(hessian.diagonal(), np.finfo(float).tiny))
-        step = np.linalg.lstsq(hessian * unit * unit[:, None], unit * (means - mean), rcond=1e-14)[
-            0
-        ]
+        scaled_hessian = hessian * unit * unit[:, None]
+        step = np.linalg.lstsq(scaled_hessian, unit * (means - mean), rcond=1e-14)[0]
         newton = logs + np.clip(unit * step, -MAX_LOG_STEP, MAX_LOG_STEP)
         scaled = logs + np.log(means / mean)  # iterative scaling, which never raises the loss
         logs = newton if loss(newton) <= loss(scaled) else scaled
         logs = np.clip(logs - logs.mean(), -MAX_SHIFT, MAX_SHIFT)
     return logs
-
-
-def _log_factors_of_two(p: FloatArray, means: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return `log_factors_for_means` of two classes: the shift of the log-odds is one number."""
-    first, second = np.ascontiguousarray(p.T)
-
-    def excess(shift: float) -> tuple[float, float]:
-        """Return the mean at a shift minus the target, and its derivative."""
-        q = second / (second + first * np.exp(-shift))
-        mean = float(weight @ q)
-        return mean - float(means[1]), mean - float(weight @ q**2)
-
-    shift = root_of_increasing(excess, 0.0, MAX_SHIFT)
-    return np.array([-shift / 2, shift / 2])
 
 
 @dataclass(frozen=True, eq=False)

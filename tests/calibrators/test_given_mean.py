@@ -45,7 +45,7 @@ def test_a_model_of_three_classes_has_given_means():
     shifted = model.with_mean({"a": 0.5, "b": 0.1}, X[200:])
     assert_allclose(shifted.predict_proba(X[200:]).mean(axis=0), [0.5, 0.1, 0.4], rtol=1e-8)
     assert_allclose(shifted.prior_, [0.5, 0.1, 0.4])
-    for means, message in (({"d": 0.1}, "got 'd'"), ({"a": 1.5}, "between 0 and 1")):
+    for means, message in (({"d": 0.1}, "got 'd'"), ({"a": 1.5}, "below 1")):
         with pytest.raises(ValueError, match=message):
             model.with_mean(means, X)
 

@@ -3,9 +3,11 @@
 import pickle
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -21,7 +23,8 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -39,7 +42,7 @@ from sklearn.tree import DecisionTreeClassifier
 from vennforest import CalibratedClassifier, PooledCalibration
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.export import onnx_models, to_onnx
+from vennforest.export import onnx_models, proof, to_onnx
 from vennforest.linear import LinearClassifier
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
@@ -383,6 +386,17 @@ def test_columns_are_those_of_training_in_any_order():
     np.testing.assert_allclose(found["p"], model.predict_proba(table[["b"]])[:, 1], 0, 1e-12)
 
 
+def test_named_columns_cause_no_warnings():
+    pd = pytest.importorskip("pandas")
+    rows, y = drawn_for(3, 3)
+    table = pd.DataFrame(rows, columns=list("abcde"))
+    model = CalibratedClassifier(
+        BaggingClassifier(LogisticRegression(), n_estimators=2), calibrate_on="holdout"
+    ).fit(table, y)
+    with warnings.catch_warnings(action="error"):
+        to_onnx(model, table)
+
+
 def booster(package, **settings):
     name, quiet = {
         "xgboost": ("XGBClassifier", {"n_jobs": 1}),
@@ -449,27 +463,45 @@ def test_blends_of_a_booster_with_trees_are_equal(package, other):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("kind", ["bagging", "stacking", "one against the rest"])
+@pytest.mark.parametrize(
+    "kind", ["bagging", "stacking", "voting", "one against the rest", "search"]
+)
 @pytest.mark.parametrize("package", ["vennforest", *BOOSTERS])
-def test_ensembles_of_members_of_other_packages_are_equal_or_refused(kind, k, package):
+def test_ensembles_of_boosters_and_linear_models_are_equal(kind, k, package):
     rows, y = drawn_for(k, k)
     member = booster(package, n_estimators=4) if package in BOOSTERS else LinearClassifier()
     ensemble = {
         "bagging": BaggingClassifier(member, n_estimators=3, max_features=0.5, random_state=0),
         "stacking": StackingClassifier([("a", member), ("b", LogisticRegression())], cv=2),
+        "voting": VotingClassifier([("a", member), ("b", clone(member))], voting="soft"),
         "one against the rest": OneVsRestClassifier(member),
+        "search": GridSearchCV(TunedThresholdClassifierCV(member) if k == 2 else member, {}, cv=2),
     }[kind]
     model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
     model.fit(rows[:300], y[:300])
-    try:
-        graph = to_onnx(model, rows)
-    except InputError as error:
-        assert type(member).__name__ in str(error)
-        return
-    found = run(graph, "X", rows)
+    found = run(to_onnx(model, rows), "X", rows)
     for part, values in of_python(model, rows, confidence=False).items():
-        if part == "p" or package != "xgboost":  # whose sums are in single precision: see above
-            np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-6, err_msg=part)
+        np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-6, err_msg=part)
+
+
+def test_one_against_the_rest_of_models_without_probabilities():
+    rows, y = drawn_for(3, 3)
+    model = CalibratedClassifier(OneVsRestClassifier(RidgeClassifier()), calibrate_on="holdout")
+    found = run(to_onnx(model.fit(rows, y), rows, confidence=True), "X", rows)
+    assert_equal(found, of_python(model, rows))
+
+
+def test_a_neighbouring_step_is_excused_in_few_rows():
+    expected, excused = {"p0": np.full(200, 0.3)}, {"p0": np.arange(200) != 4}
+    for n_rows in (4, 5):
+        answers = {"p0": np.where(np.arange(200) < n_rows, 0.4, 0.3)}
+        if n_rows == 4:
+            proof.prove("Model", "ONNX", answers, expected, excused)
+    with pytest.raises(InputError, match="another 'p0' for 5 of 200 drawn rows, by"):
+        proof.prove("Model", "ONNX", answers, expected, excused)
+    answers["p0"][:4] = 0.3
+    with pytest.raises(InputError, match="another 'p0' for 1 of 200 drawn rows, by"):
+        proof.prove("Model", "ONNX", answers, expected, excused)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -489,7 +521,7 @@ def test_a_member_that_cannot_be_converted_is_named():
         pass
 
     model = CalibratedClassifier(BaggingClassifier(Neighbours()), calibrate_on="holdout")
-    with pytest.raises(InputError, match=r"one that skl2onnx converts: no converter of .*Neighb"):
+    with pytest.raises(InputError, match=r"one that skl2onnx converts: .*Neighb"):
         to_onnx(model.fit(X[:200], Y[:200]), X)
 
 
@@ -516,7 +548,7 @@ def test_settings_of_boosters():
         np.testing.assert_allclose(found["p"], model.predict_proba(X)[:, 1], rtol=0, atol=1e-7)
 
 
-def test_categories_of_lightgbm_are_named():
+def test_categories_of_a_lightgbm_booster_are_named():
     pd = pytest.importorskip("pandas")
     rows, y = rows_of(2, 400)
     model = CalibratedClassifier(booster("lightgbm", n_estimators=5), calibrate_on="holdout")

@@ -26,8 +26,8 @@ from vennforest import (  # noqa: E402
 )
 from vennforest._messages import InputError  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
-from vennforest.persistence.archive import FORMAT_VERSION  # noqa: E402
 from vennforest.persistence.forests import pack_forest  # noqa: E402
+from vennforest.persistence.model_file import FORMAT_VERSION  # noqa: E402
 from vennforest.persistence.parts import is_trusted  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)

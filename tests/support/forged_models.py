@@ -25,7 +25,7 @@ from vennforest._messages import InputError
 from vennforest.calibrators import METHODS, make_calibrator
 from vennforest.export import from_json, to_json
 from vennforest.persistence import model_file
-from vennforest.persistence.archive import HEADER
+from vennforest.persistence.model_file import HEADER
 from vennforest.persistence.parts import to_stored
 
 SECONDS = 60

@@ -6,7 +6,7 @@ from unittest import mock
 
 import vennforest
 from vennforest.persistence import model_file
-from vennforest.persistence.archive import HEADER, SCHEMA
+from vennforest.persistence.model_file import HEADER, SCHEMA
 
 
 def parts_of(path):

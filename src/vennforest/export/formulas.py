@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import InputError
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.bounded import BoundedCalibrator
@@ -16,6 +16,7 @@ from vennforest.calibrators.formula import (
     Code,
     Column,
     Language,
+    LookupTable,
     NoFormulaError,
     Score,
     Term,
@@ -61,8 +62,10 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
         scores = divided_by_sum(scores)
     if (center := calibrator.reversed_at_) is not None:
         scores = center - scores
-    if isinstance(calibrator, BoundedCalibrator):
-        formulas = bound_formulas(calibrator, scores)
+    if isinstance(calibrator, VennAbers):
+        formulas = _venn_abers_formulas(calibrator, scores)
+    elif isinstance(calibrator, BoundedCalibrator):
+        formulas = _venn_formulas(calibrator, scores)
     else:
         formulas = {"p": calibrator._formula(scores)}
     if confidence:
@@ -83,16 +86,10 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     return formulas
 
 
-def has_steps(formula: Term) -> bool:
-    """Return whether a formula looks numbers up in a table of steps."""
-    return any(isinstance(term, Column) for term in in_order([formula]))
-
-
-def starts_of_steps(calibrator: Calibrator) -> FloatArray:
-    """Return the finite starts of all steps in a calibrator's formulas."""
-    terms = in_order(output_formulas(calibrator).values())
-    tables = [table for term in terms if isinstance(term, Column) for table in term.tables]
-    return np.unique(np.concatenate([np.zeros(0), *(table.start[1:] for table in tables)]))
+def tables_of(formulas: Iterable[Term]) -> list[LookupTable]:
+    """Return the tables of steps in which formulas look numbers up."""
+    columns = [term for term in in_order(formulas) if isinstance(term, Column)]
+    return [table for column in columns for table in column.tables]
 
 
 def shifted_formula(p: Term, shift: ShiftedPrior) -> Term:
@@ -110,39 +107,28 @@ def interval_formulas(curves: Sequence[ScoreIntervals], scores: Term) -> dict[st
 # --- bounds -------------------------------------------------------------------------------------
 
 
-def bound_formulas(calibrator: BoundedCalibrator, scores: Term) -> dict[str, Term]:
-    """Return the formulas of ``p0``, ``p1`` and ``p``."""
-    k = len(calibrator.classes_)
-    if isinstance(calibrator, VennAbers):
-        return _venn_abers_formulas(calibrator, scores)
+def _venn_formulas(calibrator: BoundedCalibrator, scores: Term) -> dict[str, Term]:
+    """Return the formulas of ``p0``, ``p1`` and ``p`` of a Venn predictor."""
     if not isinstance(calibrator, Venn):
         raise NoFormulaError("calibrator", calibrator)
     if callable(calibrator.taxonomy):
         raise NoFormulaError("taxonomy", calibrator.taxonomy)
-    if k > 2:
-        return _venn_formulas(calibrator, scores)
-    start = _starts_of_bins()
-    if calibrator.taxonomy == "label":
+    k = len(calibrator.classes_)
+    if k == 2:
         start = np.array([np.nextafter(calibrator.boundary_, np.inf)])
-    bounds = calibrator._multiprobability(np.append(LOWEST, start))
-    p = bounds.merge(calibrator.merge)[:, 1]
-    return scores.look_up([start], {"p0": [bounds.p0], "p1": [bounds.p1], "p": [p]})
-
-
-def _starts_of_bins() -> FloatArray:
-    """Return the first score of each bin, which may differ from the bin's edge by rounding."""
-    edges = np.arange(1, 2 * N_VENN_BINS) / (2 * N_VENN_BINS)
-    near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
-    is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_VENN_BINS)[:, None]
-    return np.asarray(near[np.arange(len(edges)), is_in.argmax(axis=1)])
-
-
-def _venn_formulas(calibrator: Venn, scores: Term) -> dict[str, Term]:
-    """Return the formulas of a Venn predictor for more than two classes."""
+        if calibrator.taxonomy == "bins":
+            # The first score of each bin, which may differ from the bin's edge by rounding.
+            bins = np.arange(1, 2 * N_VENN_BINS)
+            edges = bins / (2 * N_VENN_BINS)
+            near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
+            is_in = bins_of(near.ravel()).reshape(near.shape) >= bins[:, None]
+            start = near[bins - 1, is_in.argmax(axis=1)]
+        bounds = calibrator._multiprobability(np.append(LOWEST, start))
+        p = bounds.merge(calibrator.merge)[:, 1]
+        return scores.look_up([start], {"p0": [bounds.p0], "p1": [bounds.p1], "p": [p]})
     total = calibrator.counts_.sum(axis=1, keepdims=True) + 1
     lower, upper = calibrator.counts_ / total, (calibrator.counts_ + 1) / total
     p = Multiprobability(lower, upper, calibrator.classes_).merge(calibrator.merge)
-    k = len(calibrator.classes_)
     category = first_of_largest(scores, k)
     if calibrator.taxonomy == "bins":
         share = (scores.largest().clip(1 / k, 1.0) - 1 / k) / (1 - 1 / k)
@@ -166,22 +152,17 @@ def _venn_abers_formulas(calibrator: VennAbers, scores: Term) -> dict[str, Term]
         return scores.look_up(starts, {"p0": p0, "p1": p1, "p": p})
     columns = scores.look_up(starts, {"p0": p0, "p1": p1})
     lower, upper = columns["p0"], columns["p1"]
-    if len(starts) > 1:
-        lower, upper = normalised_formulas(lower, upper)
+    if len(starts) > 1:  # as in `normalised_bounds`
+        smallest = lower + (upper.sum() - upper).max(0.0)
+        largest = upper + (lower.sum() - lower).max(0.0)
+        lower = lower.min(smallest.unless_above(0.0, 0.0, lower / smallest))
+        upper = upper.max(largest.unless_above(0.0, 1.0, upper / largest)).min(1.0)
     if calibrator.merge != "pooled":
         k = len(starts)
         p_merged = merge_formula(calibrator.merge, lower, upper)
         return {"p0": lower, "p1": upper, "p": scaled_formula(p_merged, lower, upper, k)}
     pooled = calibrator.pool_._formula(calibrator._pool_term(scores))
     return {"p0": lower.min(pooled), "p1": upper.max(pooled), "p": pooled}
-
-
-def normalised_formulas(p0: Term, p1: Term) -> tuple[Term, Term]:
-    """Return the formulas of `normalised_bounds`."""
-    smallest, largest = p0 + (p1.sum() - p1).max(0.0), p1 + (p0.sum() - p0).max(0.0)
-    lower = p0.min(smallest.unless_above(0.0, 0.0, p0 / smallest))
-    upper = p1.max(largest.unless_above(0.0, 1.0, p1 / largest)).min(1.0)
-    return lower, upper
 
 
 def scaled_formula(p: Term, lower: Term, upper: Term, k: int) -> Term:

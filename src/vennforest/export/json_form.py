@@ -116,7 +116,19 @@ def from_json(text: str | bytes) -> Calibrator:
             f"the calibrator is of version {version} of the format: install a newer vennforest"
         )
     try:
-        return _calibrator_from(document)
+        require(document.keys() - {"about"} == KEYS, f"the document must have {sorted(KEYS)}")
+        require(type(version) is int, "version must be an integer")
+        labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
+        require(all(type(label) is label_type for label in labels), "classes must be of their kind")
+        columns_in_document(document)
+        calibrator: Calibrator = _decode(document["calibrator"])
+        require(isinstance(calibrator, Calibrator), "calibrator must be one")
+        require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
+        calibrator.classes_ = np.array(labels, dtype)
+        calibrator.record_ = document.get("about", {})
+        require(isinstance(calibrator.record_, dict), "about must be an object")
+        calibrator._check_state()
+        return calibrator
     except Exception as error:  # a part is missing, of another type or out of range
         raise InputError(f"the calibrator is damaged: {error}") from error
 
@@ -129,22 +141,6 @@ def columns_in_document(document: dict[str, Any]) -> ClassColumns | None:
     require(all(isinstance(name, str) for name in scores["columns"]), "scores must be names")
     by_label = zip(scores["classes"], scores["columns"], strict=True)
     return class_columns(dict(by_label), classes, "scores")
-
-
-def _calibrator_from(document: dict[str, Any]) -> Calibrator:
-    require(document.keys() - {"about"} == KEYS, f"the document must have {sorted(KEYS)}")
-    require(type(document["version"]) is int, "version must be an integer")
-    labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
-    require(all(type(label) is label_type for label in labels), "classes must be of their kind")
-    columns_in_document(document)
-    calibrator: Calibrator = _decode(document["calibrator"])
-    require(isinstance(calibrator, Calibrator), "calibrator must be one")
-    require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
-    calibrator.classes_ = np.array(labels, dtype)
-    calibrator.record_ = document.get("about", {})
-    require(isinstance(calibrator.record_, dict), "about must be an object")
-    calibrator._check_state()
-    return calibrator
 
 
 def _labels_in_json(classes: NDArray[Any]) -> tuple[str, list[Any]]:

@@ -21,17 +21,17 @@ from vennforest.export import proof
 from vennforest.export.formulas import (
     INTERVAL_LEVEL,
     accepted_scores,
-    has_steps,
     interval_formulas,
     output_formulas,
     shifted_formula,
+    tables_of,
 )
 from vennforest.export.onnx_graph import OUTPUTS, GraphInput, OnnxGraph
 from vennforest.export.onnx_models import add_model_scores
-from vennforest.forest import FORESTS, Votes
+from vennforest.forest import FORESTS
 from vennforest.scores import SPLITTER
 from vennforest.sources import Fold
-from vennforest.sources.estimators import split_pipeline, without_frozen
+from vennforest.sources.estimators import split_pipeline
 
 REFUSAL = "model must be a table or a formula"
 
@@ -56,8 +56,8 @@ def to_onnx(
     model : CalibratedClassifier or Calibrator
         A fitted calibrator, or a fitted classifier, of several folds and blends too. Trees, linear
         models and support vector machines of scikit-learn, models of XGBoost, LightGBM and CatBoost
-        without categories of their own, and some transformers are written in double precision;
-        skl2onnx converts the others.
+        without categories of their own, ensembles of all these, and some transformers are written
+        in double precision; skl2onnx converts the others.
     X : array or data frame of shape (n_rows, d), optional
         Any rows like those of training, by which the drawn rows are made. With a data frame the
         graph has an input of shape (n, 1) for each column, of float64 or text.
@@ -88,8 +88,8 @@ def to_onnx(
     or else of the numbers in the graph, at its ends and beyond, with missing, infinite and unknown
     cells. Probabilities, bounds and intervals must differ from Python's by at most 1e-9 plus a
     hundred-thousandth of p or 1 - p, whichever is smaller. Where a score misses the end of a step
-    by rounding, they may be those of the neighbouring step. Scores that differ from that of a
-    calibration example by rounding alone are taken for it.
+    by rounding, in at most 2% of the rows, they may be those of the neighbouring step. Scores that
+    differ from that of a calibration example by rounding alone are taken for it.
     """
     if not isinstance(model, CalibratedClassifier | Calibrator):
         raise TypeError(
@@ -106,10 +106,10 @@ def to_onnx(
     if X is not None and is_frame(X):
         inputs, frame = list(_columns_of(model, X)), type(X)
         names = [column.name for column in inputs]
-    graph = OnnxGraph(len(model.classes_), inputs)
+    graph = OnnxGraph(len(model.classes_), inputs, model.votes)
     scores, outputs_of_folds = [], []
     for fold, calibrator in zip(state.folds, state.overall.calibrators, strict=True):
-        scores.append(_add_fold_scores(graph, fold, model.votes))
+        scores.append(_add_fold_scores(graph, fold))
         with refused_as(REFUSAL):
             formulas = output_formulas(calibrator)
             if state.overall.point is not None:
@@ -128,13 +128,13 @@ def to_onnx(
     rows = proof.Rows(proof.draw_rows(cells), names, frame, [column.name for column in inputs])
     expected = proof.expected_answers(model, rows, confidence)
     if len(rows.numbers()):
-        refused = proof.refused_cells(model, rows, int(proof.answered(expected)[0]))
+        refused = proof.refused_cells(model, rows, int(expected.taken[0]))
         accepted = Written(_accepted_rows(graph, *refused))
         outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
     with_scores = {f"{proof.SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}
     answers = proof.run_graph(graph.model(outputs | with_scores), rows.for_graph())
-    p_is_smooth = not has_steps(formulas["p"])
-    proof.prove_classifier(model, rows, expected, answers, p_is_smooth=p_is_smooth)
+    p_is_smooth = not tables_of([formulas["p"]])
+    proof.prove_classifier(model, expected, answers, p_is_smooth=p_is_smooth)
     return graph.model(outputs)
 
 
@@ -180,16 +180,13 @@ def _accepted_rows(graph: OnnxGraph, no_missing: Any, largest: FloatArray) -> st
 # --- scores --------------------------------------------------------------------------------------
 
 
-def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Votes) -> str:
+def _add_fold_scores(graph: OnnxGraph, fold: Fold) -> str:
     """Add the model of a fold; return the name of its scores (n,) or (n, k).
 
     They are the calibration scores that they are but for rounding.
     """
-    estimator = without_frozen(fold.model)
-    if isinstance(estimator, BlendedModel):
-        scores = _blend_scores(graph, estimator, votes)
-    else:
-        scores = _model_scores(graph, estimator, votes)
+    is_blend = isinstance(fold.model, BlendedModel)
+    scores = (_blend_scores if is_blend else _model_scores)(graph, fold.model)
     # Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
     columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
     starts = [(column[1:] + column[:-1]) / 2 for column in columns]
@@ -202,7 +199,7 @@ def _add_fold_scores(graph: OnnxGraph, fold: Fold, votes: Votes) -> str:
     return graph.value(distance.unless_above(tolerance * size, nearest, term))
 
 
-def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
+def _blend_scores(graph: OnnxGraph, blend: BlendedModel) -> str:
     """Add a blend to the graph; return the name of its scores (n,) or (n, k)."""
     k, tiny = len(blend.classes_), float(np.finfo(np.float64).tiny)
     # Of two classes the logit of the second one, else those of all.
@@ -212,7 +209,7 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
             continue
         formula = _unless_refused(member.calibrator, output_formulas(member.calibrator))
         models = [fold.model for fold in member.folds] if not member.linear else [member.linear]
-        scores = [_model_scores(graph, model, votes) for model in models]
+        scores = [_model_scores(graph, model) for model in models]
         p = _mean([graph.write(formula, of_fold)["p"] for of_fold in scores])
         log_p = p.max(tiny).log()
         logits = logits + weight * (log_p if k > 2 else log_p - (1.0 - p).max(tiny).log())
@@ -221,12 +218,9 @@ def _blend_scores(graph: OnnxGraph, blend: BlendedModel, votes: Votes) -> str:
     return _rounded(graph, graph.value(p))
 
 
-def _model_scores(graph: OnnxGraph, model: Any, votes: Votes) -> str:
+def _model_scores(graph: OnnxGraph, model: Any) -> str:
     """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
-    estimator = without_frozen(model)
-    if votes != "soft" and not isinstance(split_pipeline(estimator)[1], FORESTS):
-        raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    scores = add_model_scores(graph, estimator, graph.inputs, votes=votes)
+    scores = add_model_scores(graph, model)
     if len(model.classes_) == 2:
         scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
     return _rounded(graph, scores)
@@ -311,7 +305,11 @@ def _check_exportable(model: CalibratedClassifier) -> None:
     """Raise an `InputError` if ONNX cannot express a model."""
     folds, k = model._state.folds, len(model.classes_)
     is_drawn = model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable"
-    is_partial = any(len(part.classes_) != k for fold in folds for part in _models_of(fold))
+    members = [member for fold in folds for member in getattr(fold.model, "members", ())]
+    models = [part.model for member in members for part in member.folds]
+    models = models or [fold.model for fold in folds]
+    is_partial = any(len(part.classes_) != k for part in models)
+    is_forest = all(isinstance(split_pipeline(part)[1], FORESTS) for part in models)
     is_shifted = k > 2 and model._state.shift is not None
     rules = {
         f"know its number of columns, got a {type(folds[0].model).__name__} without "
@@ -320,15 +318,9 @@ def _check_exportable(model: CalibratedClassifier) -> None:
         "to the rows of each group": model.by is not None,
         'score new rows by all trees: use subforest="all"': is_drawn,
         "have all classes in each fold's training rows: use more rows or fewer folds": is_partial,
+        f'have votes="soft", got {model.votes!r}': model.votes != "soft" and not is_forest,
         f"have two classes after with_prior or with_mean, got {k}: export it before": is_shifted,
     }
     for rule, is_broken in rules.items():
         if is_broken:
             raise InputError(f"a model for ONNX must {rule}")
-
-
-def _models_of(fold: Fold) -> list[Any]:
-    """Return the models of all folds of a blend's members, or the one model itself."""
-    if not isinstance(fold.model, BlendedModel):
-        return [fold.model]
-    return [part.model for member in fold.model.members for part in member.folds]

@@ -11,9 +11,13 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import LookupTable, Operation, Term, Value, Written, write_terms
 from vennforest.export.formulas import write_outputs
+from vennforest.forest import Votes
 
 OPSET = 17
 """Version of the standard operators; those used here mean the same in later versions."""
+
+IR_VERSION = 8
+"""Version of the format that came with these operators, and the one that skl2onnx writes."""
 
 PART = "vennforest"
 """Operator and domain of the parts of a converted model that are written here."""
@@ -45,17 +49,17 @@ class OnnxGraph:
 
     It is also a language of formulas, in which a term is the name of a value in the graph. Values
     are (n,) of the second of two classes, else (n, k) or, where all classes share them, (n, 1).
+    ``votes`` are those of the trees of forests.
     """
 
-    def __init__(self, k: int, inputs: Sequence[GraphInput]) -> None:
-        self.k, self.inputs = k, inputs
+    def __init__(self, k: int, inputs: Sequence[GraphInput], votes: Votes = "soft") -> None:
+        self.k, self.inputs, self.votes = k, inputs, votes
         self.onnx = needed("onnx", "ONNX graphs")
         self.kinds = self.onnx.TensorProto
         self.nodes: list[Any] = []
         self.constants: dict[tuple[str, bytes], Any] = {}
         self.initializers: list[Any] = []
         self.opsets = {"": OPSET}
-        self.ir_version = 8
         self.has_singles = False  # whether a converted part computes in single precision
         self._scores = ""
 
@@ -94,7 +98,6 @@ class OnnxGraph:
         for opset in converted.opset_import:
             if opset.domain != PART:
                 self.use_operators(opset.domain, opset.version)
-        self.ir_version = max(self.ir_version, converted.ir_version)
         return [names.get(output.name, output.name) for output in converted.graph.output]
 
     def use_operators(self, domain: str, version: int) -> None:
@@ -104,6 +107,10 @@ class OnnxGraph:
     def double(self, code: str) -> str:
         """Add a cast to double precision."""
         return self.node("Cast", code, to=self.kinds.DOUBLE)
+
+    def single(self, code: str) -> str:
+        """Add a rounding to single precision; the values remain in double precision."""
+        return self.double(self.node("Cast", code, to=self.kinds.FLOAT))
 
     def constant(self, values: Any) -> str:
         """Add an array, each once, in its own type."""
@@ -202,7 +209,7 @@ class OnnxGraph:
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid(*opset) for opset in self.opsets.items()],
-            ir_version=self.ir_version,
+            ir_version=IR_VERSION,
             producer_name="vennforest",
         )
         self.onnx.checker.check_model(model)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import combinations
 from threading import Thread
@@ -12,23 +13,21 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import softmax as softmax_of
 from sklearn.base import ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import StackingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
-from sklearn.svm import SVC, NuSVC
-from sklearn.utils import all_estimators
 
 from vennforest._messages import InputError, needed, one_line
 from vennforest._validation import FloatArray
 from vennforest.calibrators.formula import Written, if_at_most
 from vennforest.export.onnx_graph import OPSET, PART, GraphInput, OnnxGraph
-from vennforest.export.onnx_trees import forest_scores, logistic, tree_writer, with_first
-from vennforest.forest import FORESTS
+from vennforest.export.onnx_trees import TREE_WRITERS, logistic, with_first
 from vennforest.linear import MAX_DISTANCE, LinearClassifier
-from vennforest.sources.estimators import nested_estimators, split_pipeline
+from vennforest.sources.estimators import split_pipeline, without_frozen
 
 MAX_SECONDS = 60.0
 """Seconds after which a conversion is stopped: some searches of skl2onnx do not end."""
@@ -36,34 +35,25 @@ MAX_SECONDS = 60.0
 Result = TypeVar("Result")
 
 
-def add_model_scores(
-    graph: OnnxGraph,
-    estimator: Any,
-    inputs: Sequence[GraphInput],
-    names: dict[str, str] | None = None,
-    votes: str = "soft",
-) -> str:
+def add_model_scores(graph: OnnxGraph, estimator: Any, rows: str | None = None) -> str:
     """Add a fitted classifier; return the name of its scores (n, k) in double precision.
 
-    They are probabilities, or decision values of a model without. ``names`` are the values in the
-    graph of the inputs, those of the same names by default.
+    They are probabilities, or decision values of a model without. ``rows`` is the value (n, d) in
+    the graph that it takes, by default the graph's inputs.
     """
-    names = names or {column.name: column.name for column in inputs}
-    steps, model = split_pipeline(estimator)
-    rows = names[inputs[0].name]
+    steps, model = split_pipeline(without_frozen(estimator))
     if steps:
-        rows = _converted(graph, make_pipeline(*steps), inputs, names)
-    elif len(inputs) > 1:
-        rows = graph.node("Concat", *(names[column.name] for column in inputs), axis=1)
-    scores = _written_scores(graph, model, rows, votes)
-    if scores is None:
-        scores = _converted(graph, model, *_rows_of(model, rows))
-    return scores
-
-
-def _rows_of(model: Any, rows: str) -> tuple[list[GraphInput], dict[str, str]]:
-    """Return the only input of a model, and that it is the value ``rows`` of the graph."""
-    return [GraphInput("rows", int(model.n_features_in_))], {"rows": rows}
+        rows = _converted(graph, make_pipeline(*steps), rows)
+    if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV | BaseSearchCV):
+        fitted = model.best_estimator_ if isinstance(model, BaseSearchCV) else model.estimator_
+        return add_model_scores(graph, fitted, rows)
+    if rows is None:
+        columns = [column.name for column in graph.inputs]
+        rows = graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+    names = [base.__name__ for base in type(model).__mro__ if base.__name__ in WRITERS]
+    with warnings.catch_warnings(action="ignore"):  # rows of its own have no names of columns
+        scores = WRITERS[names[0]](graph, model, rows) if names else None
+    return scores or _converted(graph, model, rows)
 
 
 def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArray) -> str:
@@ -72,25 +62,48 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
     return graph.node("Add", product, graph.constant(np.asarray(intercept, np.float64)))
 
 
-def _written_scores(graph: OnnxGraph, model: Any, rows: str, votes: str) -> str | None:
-    """Add a model whose formula is written here; return the name of its scores, else None."""
-    if isinstance(model, LinearClassifier):
-        return _linear_scores(graph, model, rows)
-    if isinstance(model, LinearClassifierMixin):
-        decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
-        return _probabilities(graph, model, decision)
-    if isinstance(model, SVC | NuSVC) and not hasattr(model, "predict_proba"):
-        return _vector_machine_scores(graph, model, rows)
-    if isinstance(model, VotingClassifier) and model.voting == "soft":
-        weights = model._weights_not_none
-        weights = np.ones(len(model.estimators_)) if weights is None else np.array(weights)
-        shares = (weights / weights.sum()).tolist()
-        parts = [add_model_scores(graph, m, *_rows_of(model, rows)) for m in model.estimators_]
-        return graph.value(sum(w * Written(p) for w, p in zip(shares, parts, strict=True)))
-    if isinstance(model, FORESTS):
-        return forest_scores(graph, model, rows, votes)
-    write = tree_writer(type(model))
-    return None if write is None else write(graph, model, rows)
+def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
+    """Add the mean of several models, or a model of each class against the rest."""
+    parts = []
+    for i, member in enumerate(model.estimators_):
+        x = rows
+        if hasattr(model, "estimators_features_"):  # of bagging
+            x = graph.node("Gather", rows, graph.constant(model.estimators_features_[i]), axis=1)
+        parts.append(add_model_scores(graph, member, x))
+    if getattr(model, "weights", None) is not None:
+        weights = np.array(model._weights_not_none) / np.sum(model._weights_not_none)
+        pairs = zip(weights.tolist(), parts, strict=True)
+        return graph.value(sum(weight * Written(part) for weight, part in pairs))
+    is_mean = not isinstance(model, OneVsRestClassifier)
+    if not is_mean:
+        if len(parts) == 1:
+            return parts[0]
+        parts = [graph.value(Written(part).of_class(1)) for part in parts]
+        columns = graph.node("Concat", *parts, axis=1)
+        if not hasattr(model, "predict_proba"):
+            return columns
+    # Members in single precision, such as XGBoost's, are added up in it: a score that is rounded
+    # otherwise than that of an equal calibration example is on another side of a step.
+    p = model.predict_proba(np.zeros((1, model.n_features_in_)))
+    rounded = graph.single if p.dtype == np.float32 else str
+    total = parts[0]
+    for part in parts[1:]:
+        total = rounded(graph.value(Written(total) + Written(part)))
+    of_row = Written(total)
+    if is_mean:
+        return rounded(graph.value(of_row / float(len(parts))))
+    # Rows of zeros are left as they are.
+    return rounded(graph.value(Written(columns) / of_row.unless_above(0.0, 1.0, of_row)))
+
+
+def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str) -> str:
+    """Add a model of other models' scores: of two classes those of the second."""
+    columns = [add_model_scores(graph, member, rows) for member in model.estimators_]
+    if len(model.classes_) == 2:
+        columns = [graph.value(Written(column).of_class(1)) for column in columns]
+    columns += [rows] * model.passthrough
+    scores = graph.node("Concat", *columns, axis=1)
+    return add_model_scores(graph, model.final_estimator_, scores)
 
 
 def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
@@ -110,28 +123,25 @@ def _linear_scores(graph: OnnxGraph, model: LinearClassifier, rows: str) -> str:
     return with_first(graph, graph.value(logistic(Written(logits))))
 
 
-def _probabilities(graph: OnnxGraph, model: Any, decision: str) -> str:
-    """Add the probabilities (n, k) of decision values, or these where the model has no others."""
+def _decision_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
+    """Add the probabilities (n, k) of a linear model, or its decision values if it has none."""
+    decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
     if not hasattr(model, "predict_proba"):
-        return _of_two(graph, decision) if len(model.classes_) == 2 else decision
+        return with_first(graph, decision, 0.0) if len(model.classes_) == 2 else decision
     if len(model.classes_) == 2:
         return with_first(graph, graph.value(logistic(Written(decision))))
-    rows = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
-    p = softmax_of(model.decision_function(rows), axis=1)
-    if np.allclose(p, model.predict_proba(rows)):
+    x = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
+    if np.allclose(softmax_of(model.decision_function(x), axis=1), model.predict_proba(x)):
         return graph.node("Softmax", decision, axis=1)
     each = Written(graph.value(logistic(Written(decision))))
     total = each.sum()  # where all underflow scikit-learn answers with equal shares
     return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), each / total))
 
 
-def _of_two(graph: OnnxGraph, decision: str) -> str:
-    """Return the decision values of two classes from those of the second (n, 1)."""
-    return graph.node("Concat", graph.value(-1.0 * Written(decision)), decision, axis=1)
-
-
 def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | None:
-    """Add the decision values of a support vector machine, None for a kernel of the user's."""
+    """Add decision values of a support vector machine; None if skl2onnx must convert it."""
+    if hasattr(model, "predict_proba"):
+        return None
     vectors, gamma = np.asarray(model.support_vectors_), float(model._gamma)
     product = Written(graph.node("MatMul", rows, graph.constant(vectors.T.copy())))
     inner = gamma * product + float(model.coef0)
@@ -149,7 +159,8 @@ def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | Non
         return None
     k = len(model.classes_)
     if k == 2:
-        return _of_two(graph, affine(graph, kernel, model.dual_coef_.T, model.intercept_))
+        decision = affine(graph, kernel, model.dual_coef_.T, model.intercept_)
+        return with_first(graph, decision, 0.0)
     # A decision for each pair of classes, above 0 for the first of the two, then votes and sums.
     of_class = np.repeat(np.arange(k), model.n_support_)
     pairs = list(combinations(range(k), 2))
@@ -184,10 +195,6 @@ def _imputed(graph: OnnxGraph, step: SimpleImputer, rows: str) -> str:
     return graph.node("Concat", values, flags, axis=1)
 
 
-def _binary(graph: OnnxGraph, step: Binarizer, rows: str) -> str:
-    return graph.value(if_at_most(Written(rows), float(step.threshold), 0.0, 1.0))
-
-
 def _products(graph: OnnxGraph, step: PolynomialFeatures, rows: str) -> str:
     """Add products of columns: those of each degree are gathered, with a column of ones."""
     ones = graph.value(0.0 * Written(rows).smallest() + 1.0)
@@ -215,94 +222,88 @@ def _bins(graph: OnnxGraph, step: KBinsDiscretizer, rows: str) -> str:
     return graph.double(graph.node("Equal", each, graph.number(np.concatenate(numbers))))
 
 
+Writer = Callable[..., str | None]
+"""Adds a fitted model or transformer, which takes the value ``rows``: (graph, model, rows)."""
+
+WRITERS: dict[str, Writer] = {
+    **TREE_WRITERS,
+    "LinearClassifier": _linear_scores,
+    "LinearClassifierMixin": _decision_scores,
+    "SVC": _vector_machine_scores,
+    "NuSVC": _vector_machine_scores,
+    "BaggingClassifier": _ensemble_scores,
+    "VotingClassifier": _ensemble_scores,
+    "OneVsRestClassifier": _ensemble_scores,
+    "StackingClassifier": _stacked_scores,
+}
+"""By the name of the class or of a base. skl2onnx writes these otherwise than scikit-learn, in
+single precision, or not at all."""
+
 TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
     SimpleImputer: _imputed,
-    Binarizer: _binary,
+    Binarizer: lambda graph, step, rows: graph.value(
+        if_at_most(Written(rows), float(step.threshold), 0.0, 1.0)
+    ),
     PolynomialFeatures: _products,
     KBinsDiscretizer: _bins,
 }
-"""Transformers that skl2onnx writes in single precision, or otherwise than scikit-learn."""
+"""The same of transformers, which skl2onnx meets within pipelines."""
 
 
 # --- skl2onnx ------------------------------------------------------------------------------------
 
 
-def _converted(
-    graph: OnnxGraph, estimator: Any, inputs: Sequence[GraphInput], names: dict[str, str]
-) -> str:
+def _converted(graph: OnnxGraph, estimator: Any, rows: str | None) -> str:
     """Add what skl2onnx makes of an estimator; return the name of its scores or rows.
 
     Parts of it that are written here are left to these writers.
     """
     needed("skl2onnx", "ONNX graphs of other estimators")
     from skl2onnx import convert_sklearn
-    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
+    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
     parts: list[Any] = []
 
     def add_part(scope: Any, operator: Any, container: Any) -> None:
-        name = scope.get_unique_operator_name(PART)
         parts.append(operator.raw_operator)
-        inner, outer = ([v.full_name for v in side] for side in (operator.inputs, operator.outputs))
-        number = {"number": len(parts) - 1}
-        container.add_node(PART, inner, outer, op_domain=PART, op_version=1, name=name, **number)
+        sides = [[v.full_name for v in side] for side in (operator.inputs, operator.outputs)]
+        attributes = {"name": scope.get_unique_operator_name(PART), "number": len(parts) - 1}
+        container.add_node(PART, *sides, op_domain=PART, op_version=1, **attributes)
 
-    def set_types(operator: Any) -> None:
-        part: Any = operator.raw_operator
-        if not hasattr(part, "classes_"):
-            operator.outputs[0].type = DoubleTensorType([None, len(part.get_feature_names_out())])
-            return
-        is_text = part.classes_.dtype.kind in "UO"
-        operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)([None])
-        operator.outputs[1].type = DoubleTensorType([None, len(part.classes_)])
+    def set_type(operator: Any) -> None:
+        width = len(operator.raw_operator.get_feature_names_out())
+        operator.outputs[0].type = DoubleTensorType([None, width])
 
-    written = {*TRANSFORMERS}
-    types_within = {*map(type, nested_estimators(estimator))}
-    if CalibratedClassifierCV not in types_within:  # its maps are of decision values
-        all_of_sklearn = (cls for _, cls in all_estimators("classifier"))  # it imports all of it
-        written.update(filter(_is_written, (*all_of_sklearn, *types_within)))
+    def write_part(number: int, codes: list[str]) -> list[str]:
+        doubles = [*map(graph.double, codes)]
+        x = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
+        return [TRANSFORMERS[type(parts[number])](graph, parts[number], x)]
+
+    inputs = graph.inputs
+    if rows is not None:
+        inputs = [GraphInput("rows", getattr(estimator, "n_features_in_", None))]
     kinds = [StringTensorType if column.is_text else DoubleTensorType for column in inputs]
     types = [(c.name, kind([None, c.width])) for c, kind in zip(inputs, kinds, strict=True)]
     is_classifier = isinstance(estimator, ClassifierMixin)
-    options = {id(estimator): {"zipmap": False}} if is_classifier else None
     hint = "; of a model of named columns give rows too: to_onnx(model, X)"
     try:
         model = within_limit(
             lambda: convert_sklearn(
                 estimator,
                 initial_types=types,
-                options=None if type(estimator) in written else options,
+                options={id(estimator): {"zipmap": False}} if is_classifier else None,
                 target_opset={"": OPSET, "ai.onnx.ml": 3},
-                custom_conversion_functions=dict.fromkeys(written, add_part),
-                custom_shape_calculators=dict.fromkeys(written, set_types),
+                custom_conversion_functions=dict.fromkeys(TRANSFORMERS, add_part),
+                custom_shape_calculators=dict.fromkeys(TRANSFORMERS, set_type),
             )
         )
     except Exception as error:
-        is_unknown = isinstance(error, KeyError)  # with the class of a member
-        reason = "no converter of" if is_unknown else f"{type(error).__name__},"
         raise InputError(
-            f"estimator must be one that skl2onnx converts: {reason} {one_line(error)}"
-            f"{hint if inputs[0].name == 'X' else ''}"
+            f"estimator must be one that skl2onnx converts: {type(error).__name__}, "
+            f"{one_line(error)}{hint if inputs[0].name == 'X' else ''}"
         ) from error
-
-    def write_part(number: int, codes: list[str]) -> list[str]:
-        part, doubles = parts[number], [*map(graph.double, codes)]
-        rows = doubles[0] if len(doubles) == 1 else graph.node("Concat", *doubles, axis=1)
-        for kind, write in TRANSFORMERS.items():
-            if isinstance(part, kind):
-                return [write(graph, part, rows)]
-        scores = _written_scores(graph, part, rows, "soft")
-        assert scores is not None
-        label = graph.node("ArgMax", scores, axis=1, keepdims=0)
-        return [graph.node("Gather", graph.constant(part.classes_), label), scores]
-
+    names = {column.name: rows or column.name for column in inputs}
     return graph.double(graph.add(model, names, write_part)[int(is_classifier)])
-
-
-def _is_written(cls: type) -> bool:
-    """Return whether models or transformers of a class are written here."""
-    kinds = (*TRANSFORMERS, LinearClassifier, LinearClassifierMixin)
-    return issubclass(cls, kinds) or tree_writer(cls) is not None
 
 
 def within_limit(function: Callable[[], Result]) -> Result:
@@ -317,9 +318,9 @@ def within_limit(function: Callable[[], Result]) -> Result:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    thread.join(MAX_SECONDS)
-    if thread.is_alive():
+    try:
+        return future.result(MAX_SECONDS)
+    except TimeoutError:
         stop = ctypes.pythonapi.PyThreadState_SetAsyncExc
         stop(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
-        raise TimeoutError(f"it did not end within {MAX_SECONDS:.0f} seconds")
-    return future.result()
+        raise TimeoutError(f"it did not end within {MAX_SECONDS:.0f} seconds") from None

@@ -6,7 +6,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,15 +60,15 @@ STUMP = Tree(*np.array([[1, -1, -1], [2, -1, -1], [0, 0, 0], [0, 0, 0], [0, 0, 0
 # --- scikit-learn --------------------------------------------------------------------------------
 
 
-def forest_scores(graph: OnnxGraph, forest: Any, rows: str, votes: str = "soft") -> str:
+def _forest_scores(graph: OnnxGraph, forest: Any, rows: str) -> str:
     """Add a tree, or a forest: the means of its trees' class frequencies or votes."""
     trees = []
     for part in getattr(forest, "estimators_", [forest]):
         values = part.tree_.value[:, 0]
-        if votes == "hard":
+        if graph.votes == "hard":
             values = np.eye(values.shape[1])[values.argmax(axis=1)]
         trees.append([(part.tree_, column) for column in values.T])
-    total = _sum_of_trees(graph, _single(graph, rows), trees)
+    total = _sum_of_trees(graph, graph.single(rows), trees)
     return graph.node("Div", total, graph.number(float(len(trees))))
 
 
@@ -96,7 +95,7 @@ def _gradient_scores(graph: OnnxGraph, model: GradientBoostingClassifier, rows: 
         for stage in model.estimators_
     ]
     factor = 2.0 if model.loss == "exponential" else 1.0
-    return _boosted(graph, _single(graph, rows), trees, start, factor)
+    return _boosted(graph, graph.single(rows), trees, start, factor)
 
 
 def _adaboost_scores(graph: OnnxGraph, model: AdaBoostClassifier, rows: str) -> str:
@@ -110,7 +109,7 @@ def _adaboost_scores(graph: OnnxGraph, model: AdaBoostClassifier, rows: str) -> 
     for part, weight in zip(model.estimators_, weights.tolist(), strict=False):
         values = weight * votes[part.tree_.value[:, 0].argmax(axis=1)]
         trees.append([(part.tree_, column) for column in values.T])
-    decision = _sum_of_trees(graph, _single(graph, rows), trees)
+    decision = _sum_of_trees(graph, graph.single(rows), trees)
     return graph.node("Softmax", decision, axis=1)
 
 
@@ -179,8 +178,8 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         per_class[j].append((Tree(left, right, feature, threshold, to_left), values))
     _refuse_categories(model, categories)
     rounds = [list(group) for group in zip(*per_class, strict=True)]
-    raw = _sum_of_trees(graph, _single(graph, rows), rounds, single=True)
-    rounded = partial(_single, graph)
+    raw = _sum_of_trees(graph, graph.single(rows), rounds, single=True)
+    rounded = graph.single
     if k > 1:
         below = rounded(graph.value(Written(raw) - Written(raw).largest()))
         powers = rounded(graph.value(Written(below).exp()))
@@ -215,7 +214,7 @@ def _catboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         values = np.array([np.resize(node.get("value", 0.0), len(start)) for node in nodes])
         trees.append([(tree, scale * column) for column in values.T])
     is_softmax = model.get_all_params()["loss_function"] == "MultiClass"
-    return _boosted(graph, _single(graph, rows), trees, start, is_softmax=is_softmax)
+    return _boosted(graph, graph.single(rows), trees, start, is_softmax=is_softmax)
 
 
 def _nested(entry: dict[str, Any]) -> dict[str, Any]:
@@ -254,8 +253,8 @@ def _refuse_categories(model: Any, features: Iterable[int]) -> None:
         )
 
 
-WRITERS: dict[str, Callable[[OnnxGraph, Any, str], str]] = {
-    **{cls.__name__: forest_scores for cls in (DecisionTreeClassifier, *FORESTS)},
+TREE_WRITERS: dict[str, Callable[..., str]] = {
+    **{cls.__name__: _forest_scores for cls in (DecisionTreeClassifier, *FORESTS)},
     "HistGradientBoostingClassifier": _histogram_scores,
     "GradientBoostingClassifier": _gradient_scores,
     "AdaBoostClassifier": _adaboost_scores,
@@ -266,17 +265,7 @@ WRITERS: dict[str, Callable[[OnnxGraph, Any, str], str]] = {
 """What adds the probabilities (n, k) of trees, by the name of the model's class or of a base."""
 
 
-def tree_writer(cls: type) -> Callable[[OnnxGraph, Any, str], str] | None:
-    """Return the writer of models of a class, None for other models."""
-    return next((WRITERS[base.__name__] for base in cls.__mro__ if base.__name__ in WRITERS), None)
-
-
 # --- sums of trees -------------------------------------------------------------------------------
-
-
-def _single(graph: OnnxGraph, code: str) -> str:
-    """Round values to single precision, and return them in double precision."""
-    return graph.double(graph.node("Cast", code, to=graph.kinds.FLOAT))
 
 
 def _boosted(
@@ -307,9 +296,9 @@ def logistic(x: Term) -> Term:
     return below.exp() / (1.0 + (below - x.max(0.0)).exp())
 
 
-def with_first(graph: OnnxGraph, second: str) -> str:
-    """Return the probabilities of two classes (n, 2) from those of the second (n, 1)."""
-    return graph.node("Concat", graph.value(1.0 - Written(second)), second, axis=1)
+def with_first(graph: OnnxGraph, second: str, total: float = 1.0) -> str:
+    """Return the scores of two classes (n, 2), whose sum is ``total``, from the second's (n, 1)."""
+    return graph.node("Concat", graph.value(total - Written(second)), second, axis=1)
 
 
 def _sum_of_trees(

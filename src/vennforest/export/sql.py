@@ -61,8 +61,8 @@ OF_CLASSES: dict[Operation, Operation] = {"sum": "add", "largest": "max", "small
 MAX_CLASSES_OF_QUERY = 25
 """Classes up to which DuckDB plans Venn–Abers bounds in about five seconds; of 40 it takes 15."""
 
-SqlCode = str | list[Any]
-"""The expression of a number, or a list of those of all classes."""
+SqlCode = list[Any]
+"""The expression of a number by itself, or those of the numbers of all classes."""
 
 
 def sql_number(value: float) -> str:
@@ -155,8 +155,7 @@ def to_sql(
     doubles = _read_columns(of_classes, doubles, calibrator.on_)
     query = _Query(len(doubles))
     codes: dict[str, SqlCode] = write_outputs(formulas, query)
-    lists = [code if isinstance(code, list) else [code] for code in codes.values()]
-    outputs = [code for part in lists for code in part]
+    outputs = [code for part in codes.values() for code in part]
     table_name = "vennforest_table"
     while any(table_name in name for name in (*names, *added)):
         table_name += "_"
@@ -322,29 +321,28 @@ class _Query:
         return f"WITH {with_levels}\nSELECT {results} FROM vennforest_{len(self.values)} AS v"
 
     def score(self) -> SqlCode:
-        return self.scores if len(self.scores) > 1 else self.scores[0]
+        return self.scores
 
     def number(self, value: Value) -> SqlCode:
-        if isinstance(value, np.ndarray):
-            return [self.number(part) for part in value]
-        return sql_number(value)
+        if np.ndim(value) == 2:
+            return [self.number(row) for row in np.asarray(value)]
+        return [*map(sql_number, np.atleast_1d(value))]
 
     def apply(self, operation: Operation, *terms: SqlCode) -> SqlCode:
         if operation in OF_CLASSES:
-            return reduce(partial(self._apply, OF_CLASSES[operation]), terms[0])
+            return [reduce(partial(self._apply, OF_CLASSES[operation]), terms[0])]
         if operation == "product":
             scores, matrix = terms
             columns = map(list, zip(*matrix, strict=True))
-            return [self.apply("sum", self.apply("multiply", scores, part)) for part in columns]
-        if all(isinstance(term, str) for term in terms):
-            return self._apply(operation, *terms)
-        k = len(self.scores)
+            products = [self.apply("multiply", scores, column) for column in columns]
+            return [self.apply("sum", product)[0] for product in products]
+        k = max(map(len, terms))
         # What all classes share is computed once.
-        parts = [term if isinstance(term, list) else [self._shared(term)] * k for term in terms]
+        parts = [term if len(term) == k else self._shared(*term) * k for term in terms]
         return [self._apply(operation, *of_class) for of_class in zip(*parts, strict=True)]
 
-    def _shared(self, term: str) -> str:
-        return self._keep(term) if term in self.depth_of else term
+    def _shared(self, term: str) -> SqlCode:
+        return [self._keep(term) if term in self.depth_of else term]
 
     def _apply(self, operation: Operation, *terms: Any) -> str:
         code = OPERATIONS[operation].format(*terms)
@@ -353,10 +351,10 @@ class _Query:
         return self._keep(code) if self.depth_of[code] > MAX_DEPTH else code
 
     def of_class(self, term: SqlCode, j: int) -> SqlCode:
-        return term[j]
+        return [term[j]]
 
     def keep(self, term: SqlCode) -> SqlCode:
-        return [*map(self._keep, term)] if isinstance(term, list) else self._keep(term)
+        return [*map(self._keep, term)]
 
     def _keep(self, term: str) -> str:
         return self._add(term, self.level_of.get(term, 0))
@@ -373,16 +371,13 @@ class _Query:
         return name
 
     def look_up(self, tables: Sequence[LookupTable], x: SqlCode) -> Mapping[str, SqlCode]:
-        names = [*tables[0].columns]
-        if isinstance(x, list):
+        names, first = [*tables[0].columns], tables[0]
+        if all(column.ndim == 1 for column in first.columns.values()):
             parts = [self._look_up(*part) for part in zip(tables, x, strict=True)]
             return {name: [part[name] for part in parts] for name in names}
-        (table,) = tables
-        if all(column.ndim == 1 for column in table.columns.values()):
-            return self._look_up(table, x)
-        k = len(self.scores)
-        columns = {f"{name}{j}": table.columns[name][:, j] for name in names for j in range(k)}
-        values = self._look_up(LookupTable(table.start, columns), x)
+        k = len(self.scores)  # entries of all classes in one table
+        columns = {f"{name}{j}": first.columns[name][:, j] for name in names for j in range(k)}
+        values = self._look_up(LookupTable(first.start, columns), *x)
         return {name: [values[f"{name}{j}"] for j in range(k)] for name in names}
 
     def _look_up(self, table: LookupTable, x: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Save fitted models to files that contain data and no code, and load them."""
 
-from vennforest.persistence.archive import read_header
-from vennforest.persistence.model_file import load, save, write_model
+from vennforest.persistence.model_file import load, read_header, save, write_model
 
 __all__ = ["load", "read_header", "save", "write_model"]

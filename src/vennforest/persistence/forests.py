@@ -54,12 +54,7 @@ class PackedTrees:
     seeds: NDArray[np.int64]
 
     def _check_state(self) -> None:
-        self._check_parameters()
-        self._check_arrays()
-        self._check_links()
-
-    def _check_parameters(self) -> None:
-        """Refuse forests and trees of other types, or of other classes and features."""
+        """Refuse other types, classes and features, then arrays whose numbers are out of place."""
         forest, trees = self.bare_forest, self.bare_trees
         require(type(forest) in PACKED_FORESTS, "bare_forest must be a forest")
         require(isinstance(trees, list) and trees, "bare_trees must be a list of trees")
@@ -77,16 +72,12 @@ class PackedTrees:
             require(is_of_classes, f"n_classes_ of trees must be {k}")
             # Trees of a forest are fitted to class indices.
             require(np.array_equal(tree.classes_, np.arange(k)), "trees must have its classes")
-
-    def _check_arrays(self) -> None:
-        """Refuse arrays of other shapes and types, or with numbers out of their range."""
         check_array(self.counts, "counts", (None,), "i", 1, MAX_STORED_NODES)
         n_trees, n_nodes = len(self.counts), int(self.counts.sum())
         is_in_range = 0 < n_nodes < MAX_STORED_NODES
         require(is_in_range, f"nodes must be fewer than {MAX_STORED_NODES}")
         check_array(self.kinds, "kinds", (n_trees,), "i", 0, len(self.bare_trees) - 1)
         check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
-        k = len(self.bare_forest.classes_)
         check_array(self.values, "values", (n_nodes, k), low=0, high=1 + 1e-9)
         for name in NODE_DTYPE.names:
             column = self.nodes[name]
@@ -96,25 +87,21 @@ class PackedTrees:
             is_free = name in ("threshold", "impurity")  # infinite where scikit-learn says so
             require(not np.isnan(column).any(), f"{name} must be numbers")
             require(is_free or np.isfinite(column).all(), f"{name} must be finite")
+        self._check_links(n_nodes, n_features)
 
-    def _check_links(self) -> None:
+    def _check_links(self, n_nodes: int, n_features: int) -> None:
         """Refuse children and features out of place, which kernels follow without a check."""
-        n_nodes, n_features = len(self.values), self.bare_forest.n_features_in_
         children = np.stack([self.nodes["left_child"], self.nodes["right_child"]])
         is_inner, has_right = children != NO_CHILD
         require((is_inner == has_right).all(), "nodes must have two children or none")
         roots = np.cumsum(self.counts) - self.counts
         root, size = np.repeat([roots, self.counts], self.counts, axis=1)[:, is_inner]
-        links, parents = children[:, is_inner], np.flatnonzero(is_inner) - root
-        is_in_tree = (links > parents) & (links < size)
-        require(is_in_tree.all(), "children must come after their parent, in its tree")
+        links, feature = children[:, is_inner], self.nodes["feature"]
+        _check_parents(np.flatnonzero(is_inner) - root, links, size, feature[is_inner], n_features)
         n_parents = np.bincount((links + root).ravel(), minlength=n_nodes)
         n_parents[roots] += 1  # which have none
         require((n_parents == 1).all(), "nodes must have one parent each")
-        feature = self.nodes["feature"]
-        is_column = (feature >= 0) & (feature < n_features)
-        is_valid = np.where(is_inner, is_column, feature == NO_FEATURE)
-        require(is_valid.all(), f"features must be in [0, {n_features})")
+        require((feature[~is_inner] == NO_FEATURE).all(), "leaves must have no feature")
         sums = self.values[~is_inner].sum(axis=1)
         require(np.abs(sums - 1).max() < 1e-6, "values must sum to 1 in leaves")
 
@@ -191,14 +178,21 @@ def check_boosting(model: Any) -> None:
         require(is_shaped, "trees must have nodes, and 256 bits for each set of categories")
         parents = np.flatnonzero(nodes["is_leaf"] == 0)
         inner = nodes[parents]
-        for side in ("left", "right"):
-            is_in_tree = (inner[side] > parents) & (inner[side] < len(nodes))
-            require(is_in_tree.all(), "children must come after their parent, in its tree")
-        feature, of_set = inner["feature_idx"], inner[inner["is_categorical"] != 0]
-        is_column = (feature >= 0) & (feature < n_features)
-        require(is_column.all(), f"features must be in [0, {n_features})")
+        links, of_set = (
+            np.stack([inner["left"], inner["right"]]),
+            inner[inner["is_categorical"] != 0],
+        )
+        _check_parents(parents, links, len(nodes), inner["feature_idx"], n_features)
         has_set = is_categorical[of_set["feature_idx"]] * (of_set["bitset_idx"] < len(sets))
         require(has_set.all(), "categories must be of categorical features")
+
+
+def _check_parents(parents: Any, links: Any, size: Any, feature: Any, n_features: int) -> None:
+    """Refuse links (2, m) of nodes to children, and features, out of place in trees of a size."""
+    is_in_tree = (links > parents) & (links < size)
+    require(is_in_tree.all(), "children must come after their parent, in its tree")
+    is_column = (feature >= 0) & (feature < n_features)
+    require(is_column.all(), f"features must be in [0, {n_features})")
 
 
 def _copy_with(estimator: Any, *dropped: str, **attributes: Any) -> Any:

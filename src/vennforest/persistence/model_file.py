@@ -8,20 +8,26 @@ import platform
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._files import one_line, written_whole
+from vennforest._files import check_unpacked_size, one_line, written_whole
 from vennforest._messages import InputError, how_to_install, listed, needed, warn
 from vennforest._program import __version__
 from vennforest._state import is_own_type
-from vennforest.persistence.archive import FORMAT_VERSION, HEADER, SCHEMA, open_archive
 from vennforest.persistence.parts import from_stored, is_trusted, names_of_types, to_stored
+
+FORMAT_VERSION = 1
+"""Version of the file format."""
+
+HEADER, SCHEMA = "vennforest.json", "schema.json"
+"""Members of the archive that describe the model: written by vennforest and by skops."""
 
 SAVED_LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Libraries whose versions are in every header, besides those of a model's types."""
@@ -84,7 +90,7 @@ def write_model(
                 f"model must consist of what a file of data can contain: {one_line(error)}"
             ) from error
         with zipfile.ZipFile(part) as archive:
-            types = sorted(set(_types_in(json.loads(archive.read(SCHEMA)))))
+            types = sorted(_types_in(archive))
         check_readable(part, types)
         # How a classifier, a calibrator or the model of a monitor came to be.
         record = getattr(getattr(model, "model", model), "record_", {})
@@ -158,8 +164,19 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     skops = _skops()
     name = os.fspath(path)
     with open_archive(path) as (archive, header):
-        types = set(_types_in(json.loads(archive.read(SCHEMA))))
-        _check_versions(header, name)
+        types = _types_in(archive)
+        for library in VERSIONED:
+            saved, installed = header.get("libraries", {}).get(library), _installed(library)
+            if saved and installed is None:
+                raise ImportError(
+                    f"{name} contains a model made with {library}: {how_to_install(library)}"
+                )
+            if saved and saved != installed:
+                warn(
+                    f"{name} was written with {library} {saved} and is read with {installed}: its "
+                    f"predictions may differ, or fail; install {library}=={saved}, or fit the "
+                    "model again"
+                )
         trusted_types = [*filter(is_trusted, types), *names_of_types(trusted)]
         try:
             model = from_stored(skops.load(archive.fp, trusted=trusted_types))
@@ -181,17 +198,74 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     return model
 
 
-def _types_in(schema: Any) -> Iterator[str]:
-    """Yield the full names of the types in the schema of a skops file."""
-    nodes = [schema]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, dict):
-            if isinstance(node.get("__class__"), str) and isinstance(node.get("__module__"), str):
-                yield f"{node['__module__']}.{node['__class__']}"
-            nodes.extend(node.values())
-        elif isinstance(node, list):
-            nodes.extend(node)
+@contextmanager
+def open_archive(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
+    """Yield the archive and header of a model file; raise an error if its size is too large."""
+    name = os.fspath(path)
+    with Path(path).open("rb") as file:
+        head = file.read(4)
+        if head[:1] == b"\x80":
+            raise InputError(
+                f"{name} is a pickle, which runs code when it is loaded, and no model file: "
+                "write the model with vennforest.save"
+            )
+        if not head.startswith(b"PK"):
+            raise InputError(f"{name} is not a model file: vennforest.save and fit write these")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                check_unpacked_size(archive, os.fstat(file.fileno()).st_size, name)
+                for member in archive.infolist():
+                    if member.filename.endswith(".npz"):  # an archive within the archive
+                        with archive.open(member) as part, zipfile.ZipFile(part) as nested:
+                            check_unpacked_size(nested, member.file_size, name)
+                if not {HEADER, SCHEMA} <= set(archive.namelist()):
+                    raise InputError(
+                        f"{name} is a zip archive that vennforest.save has not written"
+                    )
+                header: Any = json.loads(archive.read(HEADER))
+                version = header.get("format") if isinstance(header, dict) else None
+                if type(version) is not int or version < 1:
+                    raise InputError(f"{name} is damaged: its header names no format")
+                if version > FORMAT_VERSION:
+                    raise InputError(
+                        f"{name} is of format {version}, written by vennforest "
+                        f"{header.get('vennforest')}, and this is vennforest {__version__}, which "
+                        f"reads formats up to {FORMAT_VERSION}: upgrade vennforest"
+                    )
+                yield archive, header
+        except (InputError, ImportError, MemoryError):
+            raise
+        except Exception as error:  # zlib.error, KeyError of a missing member, ...
+            raise InputError(f"{name} is damaged or was cut short: {one_line(error)}") from error
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the header of a model file.
+
+    Returns
+    -------
+    dict
+        ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
+        ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how the
+        model was fitted and calibrated, and when it was written). Files of ``vennforest fit`` also
+        have ``target``, ``columns``, ``types``, ``n_rows``, ``class_counts``, ``data`` (the file's
+        name) and ``measures``.
+    """
+    with open_archive(path) as (_, header):
+        return header
+
+
+def _types_in(archive: zipfile.ZipFile) -> set[str]:
+    """Return the full names of the types in the schema of a skops file."""
+    types = set()
+
+    def add_type(node: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(node.get("__class__"), str) and isinstance(node.get("__module__"), str):
+            types.add(f"{node['__module__']}.{node['__class__']}")
+        return node
+
+    json.loads(archive.read(SCHEMA), object_hook=add_type)
+    return types
 
 
 def _header(model: Any, types: Sequence[str]) -> dict[str, Any]:
@@ -248,25 +322,9 @@ def _text(value: Any) -> str:
     return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 1] + "…"
 
 
-def _check_versions(header: Mapping[str, Any], name: str) -> None:
-    """Warn of libraries in other versions than at ``save``; raise an error for missing ones."""
-    for library in VERSIONED:
-        saved, installed = header.get("libraries", {}).get(library), _installed(library)
-        if saved and installed is None:
-            raise ImportError(
-                f"{name} contains a model made with {library}: {how_to_install(library)}"
-            )
-        if saved and saved != installed:
-            warn(
-                f"{name} was written with {library} {saved} and is read with {installed}: its "
-                f"predictions may differ, or fail; install {library}=={saved}, or fit the model "
-                "again"
-            )
-
-
 def _installed(name: str) -> str | None:
     """Return the version of an installed package."""
     try:
-        return version(name)
-    except PackageNotFoundError:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
         return None

@@ -20,7 +20,13 @@ Memo = dict[int, tuple[Any, Any]]
 
 def to_stored(model: Any) -> Any:
     """Return a copy of a model in which forests are replaced by `PackedTrees`."""
-    return _replaced(model, _stored_part, {})
+
+    def stored(part: Any) -> Any:
+        if isinstance(part, np.memmap):  # joblib gives its workers large arrays as files
+            return np.asarray(part)
+        return pack_forest(part) or part
+
+    return _replaced(model, stored, {})
 
 
 def from_stored(model: Any) -> Any:
@@ -32,24 +38,18 @@ def from_stored(model: Any) -> Any:
         If ``_check_state`` of an object rejects its state, or trees of boosting have wrong links.
     """
     memo: Memo = {}
-    restored = _replaced(model, _restored_part, memo)
+
+    def read(part: Any) -> Any:
+        packed = part if type(part) is PackedTrees else pack_forest(part)
+        return part if packed is None else packed.forest()
+
+    restored = _replaced(model, read, memo)
     for part, _ in memo.values():
         if is_own_type(type(part)):
             check_state(part)
         if isinstance(part, HistGradientBoostingClassifier) and hasattr(part, "_predictors"):
             check_boosting(part)
     return restored
-
-
-def _stored_part(value: Any) -> Any:
-    if isinstance(value, np.memmap):  # joblib gives its workers large arrays as files
-        return np.asarray(value)
-    return pack_forest(value) or value
-
-
-def _restored_part(value: Any) -> Any:
-    packed = value if type(value) is PackedTrees else pack_forest(value)
-    return value if packed is None else packed.forest()
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
@@ -61,25 +61,22 @@ def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
     if isinstance(value, str | int | float | None):
         return value
     if id(value) not in memo:
-        part = replace(value)
-        memo[id(value)] = (_rebuilt(value, replace, memo) if part is value else part), value
+        new = replace(value)
+        if new is not value:
+            pass
+        elif type(value) is dict:
+            parts = {key: _replaced(part, replace, memo) for key, part in value.items()}
+            new = parts if any(parts[key] is not value[key] for key in parts) else value
+        elif type(value) in (list, tuple):
+            items = [_replaced(part, replace, memo) for part in value]
+            is_same = all(new is old for new, old in zip(items, value, strict=True))
+            new = value if is_same else type(value)(items)
+        elif isinstance(value, BaseEstimator) or is_own_type(type(value)):
+            state = value.__getstate__()
+            new_state = _replaced(state, replace, memo)
+            new = value if new_state is state else with_state(type(value), new_state)
+        memo[id(value)] = new, value
     return memo[id(value)][0]
-
-
-def _rebuilt(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
-    if type(value) is dict:
-        parts = {key: _replaced(part, replace, memo) for key, part in value.items()}
-        return parts if any(parts[key] is not value[key] for key in parts) else value
-    if type(value) in (list, tuple):
-        items = [_replaced(part, replace, memo) for part in value]
-        is_same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if is_same else type(value)(items)
-    if isinstance(value, BaseEstimator) or is_own_type(type(value)):
-        state = value.__getstate__()
-        new_state = _replaced(state, replace, memo)
-        if new_state is not state:
-            return with_state(type(value), new_state)
-    return value
 
 
 TRUSTED = frozenset(
