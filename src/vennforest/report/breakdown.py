@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
-from vennforest.metrics.calibration_line import line_of
+from vennforest.metrics.calibration_line import UNDEFINED, UNDEFINED_LINE, line_of
 from vennforest.metrics.losses import squared_losses
 from vennforest.metrics.variance import share_interval, with_ends
 from vennforest.monitoring.columns import holm
@@ -126,19 +126,24 @@ def subgroups(
     rejected, and the mean is off by more than the tolerance or the slope by more than a tenth.
     """
     event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
-    parts = [
-        {
-            "column": column,
-            "part": name,
-            "period": period,
-            **summarise(predictions, event, rows),
-            "brier": predictions.mean(losses, rows),
-            **_tested_part(predictions, estimates, rows),
-        }
-        for column, values in by.items()
-        for period, named_rows in [parts_of_column(values, column)]
-        for name, rows in named_rows
-    ]
+    judged = predictions.judged(estimates)
+    parts: list[dict[str, Any]] = []
+    for column, values in by.items():
+        period, named_rows = parts_of_column(values, column)
+        for name, rows in named_rows:
+            part: dict[str, Any] = {"column": column, "part": name, "period": period}
+            part |= summarise(predictions, event, rows)
+            part["brier"] = predictions.mean(losses, rows)
+            line, area, pvalue = UNDEFINED_LINE, UNDEFINED, np.nan
+            if len(rows) >= MIN_ROWS_TO_TEST:
+                of_part = judged.take(rows)
+                line, area = line_of(of_part.main, 0.95), of_part.auc()
+                pvalue = judged.tests(rows).pvalue
+            for key in ("observed_expected", "slope"):
+                of = getattr(line, key)
+                part |= with_ends(key, of.value, of.low, of.high)
+            part |= with_ends("auc", area.value, area.low, area.high)
+            parts.append(part | {"pvalue": pvalue})
     frame = pd.DataFrame(parts)
     tested = frame["pvalue"].notna()
     frame["adjusted"] = np.nan
@@ -158,28 +163,9 @@ def subgroups(
     return frame.set_index(["column", "part"])
 
 
-def rejected_parts(subgroups: pd.DataFrame, column: str) -> dict[str, list[str]]:
-    """Return the parts by one column where calibration is off, by what is wrong there."""
-    off = subgroups.xs(column)["off"]
+def rejected_parts(off: pd.Series) -> dict[str, list[str]]:
+    """Return the names of the parts where calibration is off, by what is wrong there."""
     return {way: off.index[off == way].tolist() for way in off.unique() if way}
-
-
-def _tested_part(
-    predictions: Predictions, estimates: MethodEstimates, rows: IntArray
-) -> dict[str, float]:
-    """Return measures with their intervals and the p-value of calibration; NaN for few rows."""
-    names = ("observed_expected", "slope", "auc")
-    if len(rows) < MIN_ROWS_TO_TEST:
-        keys = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
-        return dict.fromkeys([*keys, "pvalue"], np.nan)
-    judged = predictions.judged(estimates)
-    part = judged.take(rows)
-    with np.errstate(invalid="ignore"):
-        line = line_of(part.main(), 0.95)
-    measures: dict[str, float] = {}
-    for name, of in zip(names, (line.observed_expected, line.slope, part.auc()), strict=True):
-        measures |= with_ends(name, of.value, of.low, of.high)
-    return measures | {"pvalue": judged.tests(rows).pvalue}
 
 
 def parts_of_column(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import FloatArray, InputError, check_weights
+from vennforest._validation import InputError, check_weights
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
@@ -181,7 +181,12 @@ def evaluate(
     if time is not None:
         design = replace(design, kind="time", values=times(time, "time"))
     if names is not None:
-        design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
+        if time is not None:
+            raise InputError("site and time must not both be given: each says how rows are split")
+        if len(names) != X.shape[0]:
+            raise InputError(f"site must have shape ({X.shape[0]},), got {len(names)} values")
+        codes = np.where(names == MISSING, np.nan, np.unique(names, return_inverse=True)[1])
+        design = replace(design, kind="sites", values=codes)
     if sample_weight is not None and compare:
         remarks.append("Other models are not compared, since a blend of them has no weights.")
         compare = ()
@@ -222,16 +227,6 @@ def evaluate(
     return assemble(
         predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-
-
-def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:
-    """Return the code of each row's site (n,), NaN where it is missing."""
-    if time is not None:
-        raise InputError("site and time must not both be given: each says how rows are split")
-    if len(names) != n:
-        raise InputError(f"site must have shape ({n},), got {len(names)} values")
-    codes = np.unique(names, return_inverse=True)[1]
-    return np.where(names == MISSING, np.nan, codes)
 
 
 def _noun(estimator: Any) -> str:

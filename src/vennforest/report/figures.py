@@ -9,14 +9,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest._files import write_text, written_whole
 from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
@@ -72,7 +70,7 @@ class Picture:
 
 def draw(name: str, picture: Picture) -> str:
     """Return a picture as an HTML image."""
-    content = encode(name, picture, STYLE["font.size"], ["svg"])["svg"]
+    content = encode(name, picture, ["svg"])["svg"]
     width = round(1.45 * 72 * picture.size[0])
     return (
         f'<img alt="{html.escape(picture.alt)}" style="max-width:{width}px" '
@@ -81,13 +79,18 @@ def draw(name: str, picture: Picture) -> str:
 
 
 def encode(
-    name: str, picture: Picture, font_size: float, formats: Sequence[str], scale: float = 1.0
+    name: str, picture: Picture, formats: Sequence[str], width: float | None = None
 ) -> dict[str, bytes]:
-    """Return the bytes of a picture in each format; they are reproducible."""
+    """Return the bytes of a picture in each format; they are reproducible.
+
+    Pictures of a given width, in millimetres, have letters of 7.5 points.
+    """
     matplotlib = needed("matplotlib", "pictures")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
+    font_size = STYLE["font.size"] if width is None else PRINTED_FONT_SIZE
     look: dict[Any, Any] = {"font.size": font_size, "axes.titlesize": font_size}
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     files = {}
@@ -174,31 +177,6 @@ def _forest(frame: Any) -> Picture:
     height = 1.0 + 0.28 * len(frame)
     alt = "Forest plot: each site with 95% intervals, the pooled value and the range of other sites"
     return Picture((9.0, height), paint, alt, frame.reset_index())
-
-
-def write_pictures(
-    findings: Findings,
-    predictions: Predictions,
-    folder: Path,
-    width: float | None = None,
-    limits: Limits = None,
-) -> list[str]:
-    """Write each picture as SVG, PDF, PNG and a CSV of its data; return the file names.
-
-    Pictures of a given width, in millimetres, have letters of 7.5 points.
-    """
-    available = pictures(findings, predictions, limits)
-    folder.mkdir(exist_ok=True)
-    for name, picture in available.items():
-        scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
-        font_size = STYLE["font.size"] if width is None else PRINTED_FONT_SIZE
-        files = encode(name, picture, font_size, ENDINGS[:-1], scale)
-        for ending, content in files.items():
-            with written_whole(folder / f"{name}.{ending}") as part:
-                part.write_bytes(content)
-        if picture.data is not None:
-            write_text(folder / f"{name}.csv", picture.data.to_csv(index=False))
-    return list(available)
 
 
 def _calibration(

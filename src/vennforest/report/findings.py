@@ -31,7 +31,6 @@ from vennforest.report.measures import (
     Measures,
     Predictions,
     measure,
-    names_of_tests,
     rows_for_precision,
 )
 from vennforest.report.sections import Section
@@ -305,7 +304,11 @@ class Findings:
             "ranking": Difference(max(self.auc.value - 0.5, WEAK_RANKING / 2), half),
             "gain": self.gain,
         } | ({} if self.costs is None else {"costs": self.costs.saved})
-        numbers = {name: _rows_to_detect(self.rows, effect) for name, effect in effects.items()}
+        numbers = dict.fromkeys(effects, float("nan"))
+        for name, effect in effects.items():
+            if np.isfinite(effect.margin) and effect.mean > 0:
+                ratio = POWER * effect.margin / effect.mean
+                numbers[name] = max(MIN_COLLECTED, self.rows * max(2.0, ratio**2))
         ratio = (self.best.detectable / (2 * self.tolerance)) ** 2
         factor = max(2.0 if self.judgement == "unclear" else 1.2, ratio)
         return numbers | {"calibration": self.rows * factor}
@@ -318,11 +321,11 @@ class Findings:
         """
         parts: dict[str, Any] = {}
         if self.positive is None:
-            off = self.classes["off"]
-            parts["classes"] = {way: off.index[off == way].tolist() for way in off.unique() if way}
+            parts["classes"] = breakdown.rejected_parts(self.classes["off"])
         if self.subgroups is not None:
             for column in self.subgroups.index.unique("column"):
-                parts[f"by {column}"] = breakdown.rejected_parts(self.subgroups, column)
+                off = self.subgroups.xs(column)["off"]
+                parts[f"by {column}"] = breakdown.rejected_parts(off)
         parts |= {name: section.rejected for name, section in self.sections.items()}
         parts = {
             name: {way: list(names) for way, names in ways.items() if names}
@@ -345,13 +348,6 @@ class Findings:
         values["definitions"] = json.loads(DEFINITIONS.read_text("utf-8"))
         summary: dict[str, Any] = for_json({k: v for k, v in values.items() if v is not None})
         return summary | {"positive": values["positive"], "groups": self.groups}
-
-
-def _rows_to_detect(n: int, effect: Difference) -> float:
-    """Return the number of rows that would detect an effect, from its interval for n rows."""
-    if not (np.isfinite(effect.margin) and effect.mean > 0):
-        return float("nan")
-    return max(MIN_COLLECTED, n * max(2.0, (POWER * effect.margin / effect.mean) ** 2))
 
 
 def for_json(value: Any) -> Any:
@@ -409,7 +405,7 @@ def find(
     method, rule = next(iter(measures)), ""  # of a model what it predicts
     if origin.kind != "model":
         method, rule = comparison.choose(measures, predictions, tolerance)
-    best, shares = predictions.estimates[method], predictions.baseline()
+    best, shares = predictions.estimates[method], predictions.baseline
     baseline = measure(predictions, shares, seed)
     if predictions.weight is not None:
         n_effective = effective_rows(predictions.weight)
@@ -417,7 +413,7 @@ def find(
         notes = [*notes, f"Measures are weighted, and {weighted}"]
     event = predictions.event(best)
     judged = predictions.judged(best)
-    area = judged.auc()
+    area = measures[method].intervals["auc"]
     costs = None if matrix is None else comparison.costs_of(matrix, predictions, best)
     tie = None if costs is None else costs.tie(predictions.positive)
     columns = question.columns(predictions.rows, n_rows)
@@ -428,6 +424,11 @@ def find(
         at = tie or predictions.share or 0.5
         frame = breakdown.thresholds(predictions, best, [min(at, 1 - 1e-9)])
         decision = {"threshold": at, "by": "costs" if tie else "share", **frame.iloc[0]}
+    tests = "the tests of Spiegelhalter and Kuiper"
+    if groups is not None:
+        tests += " and of intercept and slope, over groups"
+    if not is_binary:
+        tests += ", of the means of all classes and of each class against the rest"
     half_width = float("nan")
     if event.confidence is not None:
         half_width = float(np.median(event.confidence[1] - event.confidence[0])) / 2
@@ -439,7 +440,7 @@ def find(
         folds=predictions.n_folds,
         positive=predictions.label,
         origin=origin,
-        tests=names_of_tests(predictions),
+        tests=tests,
         tolerance=tolerance,
         method=method,
         rule=rule,
@@ -454,13 +455,15 @@ def find(
         skill=judged.log_loss_skill()
         if np.isfinite(measures[method].log_loss)
         else judged.brier_skill(),
-        lines_off=comparison.lines_off(predictions, best) if question.tolerance is None else {},
+        lines_off=comparison.lines_off(judged, measures[method])
+        if is_binary and question.tolerance is None
+        else {},
         differences={
             m: comparison.compare_losses(m, method, predictions) for m in measures if m != method
         },
         levels=breakdown.levels(predictions, best),
         level_edges=breakdown.level_edges(predictions.is_rare),
-        classes=comparison.classes_frame(predictions, best, tolerance),
+        classes=comparison.classes_frame(predictions, best.p, measures[method].tests, tolerance),
         thresholds=by_threshold,
         decision=decision,
         subgroups=breakdown.subgroups(columns, predictions, best, tolerance) if columns else None,

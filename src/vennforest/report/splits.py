@@ -67,9 +67,17 @@ class Design:
         groups = self.groups_of(rows)
         if self.values is None:
             return shuffled(codes, groups, self.n_folds, self.seed, notes)
+        values = self.values[rows]
         if self.kind == "time":
-            return forward(codes, self.values[rows], groups, self.n_folds)
-        return one_site_out(codes, self.values[rows], groups)
+            return forward(codes, values, groups, self.n_folds)
+        sites = np.unique(values)
+        if not 2 <= len(sites) <= MAX_SITES:
+            raise InputError(
+                f"site must have 2 to {MAX_SITES} different values, got {len(sites)}: each takes a "
+                "model of the others"
+            )
+        splits = [(np.flatnonzero(values != s), np.flatnonzero(values == s)) for s in sites]
+        return _trainable(splits, codes, groups)
 
 
 def shuffled(
@@ -103,18 +111,6 @@ def forward(
         raise InputError("time must have at least two different times, got one")
     part = equal_parts(time, min(n_folds + 1, n_times))
     splits = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in np.unique(part)[1:]]
-    return _trainable(splits, codes, groups)
-
-
-def one_site_out(codes: IntArray, site: FloatArray, groups: IntArray | None) -> list[Split]:
-    """Return a fold for each site, whose training rows are those of the other sites."""
-    sites = np.unique(site)
-    if not 2 <= len(sites) <= MAX_SITES:
-        raise InputError(
-            f"site must have 2 to {MAX_SITES} different values, got {len(sites)}: each takes a "
-            "model of the others"
-        )
-    splits = [(np.flatnonzero(site != s), np.flatnonzero(site == s)) for s in sites]
     return _trainable(splits, codes, groups)
 
 

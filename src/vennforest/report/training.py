@@ -185,9 +185,12 @@ def predict_by_others(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, classifier in list(classifiers.items()):
-            start = perf_counter()
+            start, estimator = perf_counter(), clone(classifier)
+            if isinstance(model.estimator, Pipeline):  # behind the same transformers
+                steps = [*model.estimator.steps[:-1], ("classifier", estimator)]
+                estimator = Pipeline(steps)
             try:
-                compared = _with_classifier(model, classifier).fit(X, y, **groups)
+                compared = clone(model).set_params(estimator=estimator).fit(X, y, **groups)
                 estimates[name] = _timed(compared, perf_counter() - start, X_new)
                 fitted[name] = compared
             except Exception as error:  # the report is about another model
@@ -210,14 +213,6 @@ def _timed(model: Any, seconds: float, X: Any) -> MethodEstimates:
     start = perf_counter()
     model.predict_proba(X)
     return MethodEstimates(p, seconds=seconds, predict_seconds=perf_counter() - start)
-
-
-def _with_classifier(model: CalibratedClassifier, classifier: Any) -> CalibratedClassifier:
-    """Return an unfitted model with another classifier behind the same transformers."""
-    if isinstance(model.estimator, Pipeline):
-        classifier = Pipeline([*model.estimator.steps[:-1], ("classifier", classifier)])
-    copy: CalibratedClassifier = clone(model)
-    return copy.set_params(estimator=clone(classifier))
 
 
 def notes_of_folds(warned: Sequence[str]) -> list[str]:

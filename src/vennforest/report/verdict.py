@@ -85,17 +85,6 @@ def _needs_update(f: Findings) -> bool:
     return not f.origin.is_trained_here and (f.is_off or is_update_chosen)
 
 
-def _needs_folds(f: Findings) -> bool:
-    """Return whether out-of-bag scores made the probabilities too moderate."""
-    is_moderate = f.best.overconfidence < 0
-    return f.judgement == "off" and f.origin.calibrate_on == "oob" and is_moderate
-
-
-def _is_mended(f: Findings) -> bool:
-    """Return whether the method mends a raw model that is off."""
-    return f.origin.is_trained_here and f.has_raw and f.measures[RAW].exceeds(f.tolerance)
-
-
 RULES = (
     Rule("trained", "check", lambda f: f.origin.trained_on_rows),
     Rule("leak", "check", lambda f: f.suspect("leak")),
@@ -106,7 +95,13 @@ RULES = (
     Rule("level", "check", lambda f: not f.has_auc and (f.is_off or f.rejected)),
     Rule("one class", "collect", lambda f: not f.has_auc),
     Rule("recalibrate", "recalibrate", _needs_update),
-    Rule("folds", "recalibrate", _needs_folds),
+    Rule(  # out-of-bag scores made the probabilities too moderate
+        "folds",
+        "recalibrate",
+        lambda f: (
+            f.judgement == "off" and f.origin.calibrate_on == "oob" and f.best.overconfidence < 0
+        ),
+    ),
     Rule("off", "stop", lambda f: f.judgement == "off"),
     Rule("impossible", "stop", lambda f: f.best.impossible),
     Rule("costly", "stop", lambda f: f.costs and f.costs.saved.mean <= 0),
@@ -117,7 +112,11 @@ RULES = (
     Rule("parts", "check", lambda f: f.rejected),
     Rule("untested", "collect", lambda f: f.judgement == "untested"),
     Rule("power", "collect", lambda f: f.judgement in ("unclear", "not seen")),
-    Rule("calibrate", "recalibrate", _is_mended),
+    Rule(  # the method mends a raw model that is off
+        "calibrate",
+        "recalibrate",
+        lambda f: f.origin.is_trained_here and f.has_raw and f.measures[RAW].exceeds(f.tolerance),
+    ),
     Rule("use", "use", lambda f: True),
 )
 """The advice in order of harm: the first rule that applies decides."""
@@ -130,6 +129,16 @@ def judge(f: Findings) -> Verdict:
     if rule.action in ("use", "recalibrate"):
         sentences += [] if f.decision is None else sentences_on("flagged", f)
         sentences += sentences_on("blend", f)
+    row = f.methods.loc[f.method]
+    low, high = (row.get(f"observed_expected_{end}", float("nan")) for end in ("low", "high"))
+    groups = [name for name in f.rejected if name.startswith("by ")]
+    parts = {"groups": groups}
+    parts |= {name: [name] for name in ("classes", "sites", "grades", "segments")}
+    failures = {
+        "miscalibrated": " ".join(sentences_on("overall_faults", f)),
+        "oe": "the interval of observed over expected excludes 1" if low > 1 or high < 1 else "",
+        **{name: " ".join(sentences_on("parts", f, names)) for name, names in parts.items()},
+    }
     return Verdict(
         rule.action,
         " ".join(sentences),
@@ -137,23 +146,10 @@ def judge(f: Findings) -> Verdict:
         dict(_pairs(sentences_on("reasons", f))),
         _pairs(sentences_on("figures", f)),
         sentences_on("finding", f)[0],
-        failures_of(f),
+        failures,
         f.suspect(rule.name) if rule.name in ("leak", "id") else "",
         on_folds=rule.name == "folds",
     )
-
-
-def failures_of(f: Findings) -> dict[str, str]:
-    """Return what is wrong, by the names of ``--fail-on``."""
-    row = f.methods.loc[f.method]
-    low, high = (row.get(f"observed_expected_{end}", float("nan")) for end in ("low", "high"))
-    by = [name for name in f.rejected if name.startswith("by ")]
-    parts = {"groups": by} | {name: [name] for name in ("classes", "sites", "grades", "segments")}
-    return {
-        "miscalibrated": " ".join(sentences_on("overall_faults", f)),
-        "oe": "the interval of observed over expected excludes 1" if low > 1 or high < 1 else "",
-        **{name: " ".join(sentences_on("parts", f, names)) for name, names in parts.items()},
-    }
 
 
 def _pairs(texts: list[str]) -> list[tuple[str, str]]:

@@ -102,7 +102,7 @@ def internal_external(
     pooled: dict[str, list[tuple[float, float]]] = {measure: [] for measure in POOLED_ON}
     for name in names.tolist():
         part = estimates.take(of_rows[estimates.is_counted] == name)
-        event = part.main()
+        event = part.main
         line = line_of(event, level)
         rows[name] = {"n": len(event.p), "events": int(event.outcome.sum())}
         measures = (line.observed_expected, line.slope, part.auc(level=level))
