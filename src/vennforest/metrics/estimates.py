@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from vennforest._validation import check_count, check_inside, check_option, class_index
+from vennforest._validation import FloatArray, check_count, check_inside, check_option, class_index
 from vennforest.metrics import calibration_tests, curves, flagging
 from vennforest.metrics._inputs import (
     ClassEstimates,
@@ -336,8 +336,23 @@ class Estimates(ClassEstimates):
             raise ValueError("thresholds must lie in (0, 1), got 0 or 1")
         check_inside(level, "level")
         event = self.of_event()
-        rival = None if versus is None else self.versus(versus)[:, self.positive]
-        return flagging.decision_curve_of(event, at, rival, level)
+        outcome, p, weight, _ = event
+        odds, none = at / (1 - at), np.zeros(len(p))
+        everyone = np.asarray(weight @ outcome - weight @ (1 - outcome) * odds) / weight.sum()
+        benefit = flagging.net_gain(event, none, at, level, -odds, 1.0)
+        over_all = flagging.net_gain(event, none + 1, at, level, -1.0, odds)
+        # The gain over the better one is the smaller of two gains, end by end.
+        is_undefined = np.isnan(benefit) | np.isnan(over_all)
+        gain = np.where(is_undefined, np.nan, np.minimum(benefit, over_all))
+        gains, columns = {"net_benefit": benefit, "gain": gain}, dict[str, FloatArray]()
+        if versus is not None:
+            rival, largest = self.versus(versus)[:, self.positive], np.maximum(1.0, odds)
+            difference = flagging.net_gain(event, rival, at, level, -largest, largest)
+            gains["difference"] = difference
+            columns["versus"] = benefit[0] - difference[0]
+        for name, ends in gains.items():
+            columns |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        return flagging.DecisionCurve(threshold=at, everyone=everyone, **columns)
 
     def threshold_table(
         self,
@@ -357,18 +372,50 @@ class Estimates(ClassEstimates):
         level : float, optional
             Confidence level of Wilson's intervals, in (0, 1). By default none are computed.
         """
-        at, ends = flagging.check_thresholds(thresholds), None
-        if level is not None:
-            check_inside(level, "level")
-        event = self.of_event()
+        at = flagging.check_thresholds(thresholds)
+        outcome, p, weight, groups = self.of_event()
+        misses, hits = flagging.weight_around(p, weight * outcome, at)
+        rejections, alarms = flagging.weight_around(p, weight * (1 - outcome), at)
+        counts: dict[str, FloatArray] = {}
         if bounds is not None:
             if len(bounds) != len(self.is_counted):
                 raise ValueError(
                     f"bounds must be of {len(self.is_counted)} rows, got {len(bounds)}"
                 )
             column = class_index(bounds.classes, self._pos_label)
-            ends = bounds.lower[self.is_counted, column], bounds.upper[self.is_counted, column]
-        return flagging.threshold_table_of(event, at, ends, level)
+            (_, at_low), (sure_no, at_high) = (
+                flagging.weight_around(end[self.is_counted, column], weight, at)
+                for end in (bounds.lower, bounds.upper)
+            )
+            counts = {"sure_yes": at_low, "sure_no": sure_no, "depends": at_high - at_low}
+        ends: dict[str, list[tuple[float, float]]] = {}
+        if level is not None:
+            check_inside(level, "level")
+            happened = outcome > 0
+            for flagged in p >= at[:, None]:
+                shares = {
+                    "sensitivity": (happened, flagged),
+                    "specificity": (~happened, ~flagged),
+                    "positive_value": (flagged, happened),
+                    "negative_value": (~flagged, ~happened),
+                }
+                for name, (among, hit) in shares.items():
+                    pair = (np.nan, np.nan)
+                    if among.any():
+                        some = None if groups is None else groups[among]
+                        of_among = hit[among].astype(np.float64)
+                        pair = share_interval(of_among, some, weight[among], level)
+                    ends.setdefault(name, []).append(pair)
+        return flagging.ThresholdTable(
+            threshold=at,
+            flagged=flagging.share_of(hits + alarms, misses + rejections),
+            sensitivity=flagging.share_of(hits, misses),
+            specificity=flagging.share_of(rejections, alarms),
+            positive_value=flagging.share_of(hits, alarms),
+            negative_value=flagging.share_of(rejections, misses),
+            intervals={name: tuple(np.transpose(pairs)) for name, pairs in ends.items()},
+            **counts,
+        )
 
     def tests(self, rows: Any = slice(None)) -> calibration_tests.CalibrationTests:
         """Test the calibration of all classes; see `CalibrationTests`.

@@ -165,9 +165,14 @@ class ReliabilityDisplay:
         ideal = ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":")[0]
         has_band = bool(band and len(first.band_estimate))
         self._draw_curves(low, has_band)
-        x_label, y_label = _axis_labels(first.event)
+        x_label, y_label = "Predicted probability that the label is right", "Labels that were right"
+        if first.event != "predicted label":
+            name = f"“{short(first.event)}”"
+            x_label, y_label = f"Predicted probability of {name}", f"How often {name} was observed"
         if log:
-            self._draw_log()
+            ax.set(xscale="log", yscale="log")
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_minor_formatter("")
         ax.set(xlim=(low, high), ylim=(low, high), ylabel=wrapped(ax, y_label))
         percents(ax.xaxis, ax.yaxis)
         plain(ax)
@@ -225,27 +230,17 @@ class ReliabilityDisplay:
             look = {"color": style(0).color, "alpha": 0.15, "linewidth": 0}
             ax.fill_between(first.band_estimate, bottom, top, **look)
         for i, curve in reversed(list(enumerate(self.curves.values()))):  # the first on top
-            self._draw_bins(curve, i, lowest)
-
-    def _draw_log(self) -> None:
-        self.ax_.set_xscale("log")
-        self.ax_.set_yscale("log")
-        for axis in (self.ax_.xaxis, self.ax_.yaxis):
-            axis.set_minor_formatter("")
-
-    def _draw_bins(self, curve: ReliabilityCurve, i: int, lowest: float) -> None:
-        look = style(i)
-        self.ax_.scatter(
-            curve.bin_estimate,
-            np.maximum(curve.bin_share, lowest),
-            s=30,
-            marker=look.marker,
-            facecolor="white",
-            edgecolor=look.color,
-            linewidth=1.4,
-            zorder=4,
-            clip_on=False,
-        )
+            ax.scatter(
+                curve.bin_estimate,
+                np.maximum(curve.bin_share, lowest),
+                s=30,
+                marker=style(i).marker,
+                facecolor="white",
+                edgecolor=style(i).color,
+                linewidth=1.4,
+                zorder=4,
+                clip_on=False,
+            )
 
     def _draw_histogram(self, curve: ReliabilityCurve, label: str, log: bool) -> Axes:
         below = self.ax_.inset_axes((0, -0.26, 1, 0.2), sharex=self.ax_)
@@ -280,10 +275,3 @@ def _statistics(curve: ReliabilityCurve) -> list[str]:
         if np.isfinite([value, low]).all()
     ]
     return [text.replace("-0.00", "0.00").replace("-", "−") for text in texts]
-
-
-def _axis_labels(event: str) -> tuple[str, str]:
-    if event == "predicted label":
-        return "Predicted probability that the label is right", "Labels that were right"
-    name = f"“{short(event)}”"
-    return f"Predicted probability of {name}", f"How often {name} was observed"

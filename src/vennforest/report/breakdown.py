@@ -16,8 +16,7 @@ from vennforest.metrics.losses import squared_losses
 from vennforest.metrics.variance import share_interval, with_ends
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.measures import Event, MethodEstimates, Predictions
-from vennforest.report.sections import MAX_RATIO
+from vennforest.report.measures import MAX_RATIO, Event, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
 from vennforest.validation.grades import MISSING
 

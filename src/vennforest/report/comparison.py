@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,11 +17,11 @@ from vennforest.metrics.variance import with_ends
 from vennforest.report.measures import (
     BASELINE,
     CALIBRATION_TEST_LEVEL,
+    MAX_RATIO,
     Measures,
     MethodEstimates,
     Predictions,
 )
-from vennforest.report.sections import MAX_RATIO
 
 NEGLIGIBLE_LOSS = 0.01
 """Relative difference of log losses up to which a method with bounds is preferred."""
@@ -76,24 +75,20 @@ def choose(
 
 
 def compare_losses(first: str, second: str, predictions: Predictions) -> Difference:
-    """Return the first method's loss minus the second's: log loss, or Brier score if one is inf."""
-    pair = predictions.estimates[first], predictions.estimates[second]
-    over_folds = partial(difference_over_folds, predictions=predictions)
-    return difference_of_losses(*pair, predictions.codes, over_folds)
+    """Return the first method's loss minus the second's, over folds."""
+    pair = [predictions.estimates[name].p for name in (first, second)]
+    losses, loss = finite_losses(pair, predictions.codes)
+    return replace(difference_over_folds(losses[0], losses[1], predictions), loss=loss)
 
 
-def difference_of_losses(
-    first: MethodEstimates,
-    second: MethodEstimates,
-    codes: IntArray,
-    difference: Callable[[FloatArray, FloatArray], Difference],
-) -> Difference:
-    """Return the difference of two log losses, or of Brier scores if one of these is infinite."""
-    losses = log_losses(first.p, codes), log_losses(second.p, codes)
+def finite_losses(
+    probabilities: Sequence[FloatArray], codes: IntArray
+) -> tuple[list[FloatArray], str]:
+    """Return log losses (n,), or squared ones if one of these is infinite, and their name."""
+    losses = [log_losses(p, codes) for p in probabilities]
     if np.isfinite(losses).all():
-        return difference(*losses)
-    losses = squared_losses(first.p, codes), squared_losses(second.p, codes)
-    return replace(difference(*losses), loss="Brier score")
+        return losses, "log loss"
+    return [squared_losses(p, codes) for p in probabilities], "Brier score"
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vennforest._messages import needed
 from vennforest._validation import FloatArray
-from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
+from vennforest.metrics import interval_curve, reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, short, style
 from vennforest.report.findings import Findings
@@ -183,7 +183,8 @@ def _calibration(
     predictions: Predictions, methods: list[str], names: dict[str, str], limits: Limits
 ) -> Picture:
     """Return the picture of some methods' calibration, with the intervals of the first."""
-    curves = {names[method]: _curve(predictions, method) for method in methods}
+    judged = {names[m]: predictions.judged(predictions.estimates[m]) for m in methods}
+    curves = {name: estimates.reliability_curve() for name, estimates in judged.items()}
     share = predictions.share
     is_log = share is not None and share < LOG_SHARE and (limits is None or limits[0] > 0)
     titles = ("probability", "observed", "low95", "high95", "rows")
@@ -216,26 +217,18 @@ def _decision_curve(
     p = {names[m]: predictions.estimates[m].p[:, predictions.positive] for m in methods}
     highest = max(float(np.quantile(values, 0.99)) for values in p.values())
     lowest, highest = limits or (0.0, min(max(highest, predictions.share or 0.0), 1.0))
-    thresholds, none = np.linspace(lowest, highest, N_THRESHOLDS + 2)[1:-1], np.zeros
-    curves = {
-        names[m]: decision_curve(
-            thresholds=thresholds,
-            versus=none(len(predictions.codes)),  # flagging none has net benefit 0
-            groups=predictions.groups,
-            **predictions.for_metric(predictions.estimates[m]),
-        )
-        for m in methods
-    }
+    thresholds = np.linspace(lowest, highest, N_THRESHOLDS + 2)[1:-1]
+    judged = {names[m]: predictions.judged(predictions.estimates[m]) for m in methods}
+    curves = {name: estimates.net_benefit(thresholds) for name, estimates in judged.items()}
     first = next(iter(curves.values()))
     benefits = {name: curve.net_benefit for name, curve in curves.items()}
-    benefits |= {"flag every row": first.everyone, "flag no row": none(N_THRESHOLDS)}
+    benefits |= {"flag every row": first.everyone, "flag no row": np.zeros(N_THRESHOLDS)}
 
     def paint(ax: Any) -> None:
         lines: dict[str, Any] = {
             name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
         }
-        band: Any = first.difference_low, first.difference_high
-        low, high = np.clip(band, -1, 1)  # may be ±∞
+        low, high = np.clip([first.net_benefit_low, first.net_benefit_high], -1, 1)
         ax.fill_between(thresholds, low, high, color=COLOURS[0], alpha=0.15, linewidth=0)
         for name, line in (("flag every row", "-"), ("flag no row", ":")):
             lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
@@ -249,7 +242,7 @@ def _decision_curve(
     data = pd.concat(
         pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit}).assign(
             **{
-                end: vars(curves[name])[f"difference_{end}"]
+                end: vars(curves[name])[f"net_benefit_{end}"]
                 for end in ("low", "high")
                 if name in curves
             }
@@ -282,18 +275,16 @@ def _intervals(predictions: Predictions, method: str, names: dict[str, str]) -> 
     )
 
 
-def _curve(predictions: Predictions, method: str, **options: Any) -> ReliabilityCurve:
-    options = predictions.for_metric(predictions.estimates[method]) | options
-    return reliability_curve(groups=predictions.groups, **options)
-
-
 def classes(findings: Findings, predictions: Predictions) -> dict[str, str]:
     """Return a diagram of each frequent class, by the methods of the first picture."""
     methods, names = findings.shown_methods, findings.origin.names
     labels, codes = predictions.classes, predictions.codes
 
     def paint(ax: Any, j: int) -> None:
-        curves = {names[m]: _curve(predictions, m, pos_label=labels[j]) for m in methods}
+        curves = {}
+        for m in methods:
+            options = predictions.for_metric(predictions.estimates[m]) | {"pos_label": labels[j]}
+            curves[names[m]] = reliability_curve(groups=predictions.groups, **options)
         ReliabilityDisplay(curves).plot(ax=ax, statistics=False, histogram=False, title="")
         ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 

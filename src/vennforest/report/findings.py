@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import InputError, IntArray
+from vennforest._validation import InputError
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference
@@ -142,16 +142,6 @@ class Question:
             labels = [str(label) for label in predictions.classes]
             positive = labels.index(str(self.positive))
         return replace(predictions, positive=positive)
-
-    def columns(self, rows: IntArray, n: int) -> dict[str, NDArray[Any]]:
-        """Return the columns ``by`` of some of the n rows."""
-        columns = {}
-        for name, values in (self.by or {}).items():
-            array = np.asarray(values, dtype=object)
-            if array.shape != (n,):
-                raise InputError(f"by must have shape ({n},) for {name!r}, got {array.shape}")
-            columns[name] = array[rows]
-        return columns
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -416,7 +406,12 @@ def find(
     area = measures[method].intervals["auc"]
     costs = None if matrix is None else comparison.costs_of(matrix, predictions, best)
     tie = None if costs is None else costs.tie(predictions.positive)
-    columns = question.columns(predictions.rows, n_rows)
+    columns = {}
+    for name, values in (question.by or {}).items():
+        array = np.asarray(values, dtype=object)
+        if array.shape != (n_rows,):
+            raise InputError(f"by must have shape ({n_rows},) for {name!r}, got {array.shape}")
+        columns[name] = array[predictions.rows]
     decision = by_threshold = None
     if is_binary:
         by_threshold = breakdown.thresholds(predictions, best, question.thresholds, tie)
@@ -424,6 +419,7 @@ def find(
         at = tie or predictions.share or 0.5
         frame = breakdown.thresholds(predictions, best, [min(at, 1 - 1e-9)])
         decision = {"threshold": at, "by": "costs" if tie else "share", **frame.iloc[0]}
+    losses, loss = comparison.finite_losses([shares.p, best.p], codes)
     tests = "the tests of Spiegelhalter and Kuiper"
     if groups is not None:
         tests += " and of intercept and slope, over groups"
@@ -451,7 +447,7 @@ def find(
         baseline=baseline,
         auc=area,
         # The log loss tells rare classes apart, which hardly move the Brier score.
-        gain=comparison.difference_of_losses(shares, best, codes, predictions.difference),
+        gain=replace(predictions.difference(*losses), loss=loss),
         skill=judged.log_loss_skill()
         if np.isfinite(measures[method].log_loss)
         else judged.brier_skill(),

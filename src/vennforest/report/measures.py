@@ -37,6 +37,9 @@ DETECTABLE_ERRORS = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4) + ndtri(0.8))
 DOUBTFUL_LEVEL = 0.1
 """p-value of the tests of calibration above which an error is attributed to chance."""
 
+MAX_RATIO = 0.1
+"""Distance of slope and observed over expected from 1 that does not matter."""
+
 N_ERROR_BINS = 15
 """Bins of the expected calibration error."""
 

@@ -48,16 +48,6 @@ class Design:
     groups: IntArray | None = None
     values: FloatArray | None = None
 
-    def known_rows(self, rows: IntArray, notes: list[str]) -> NDArray[np.bool_]:
-        """Return a mask of the rows whose time or site is known; a note counts the others."""
-        if self.values is None:
-            return np.ones(len(rows), bool)
-        is_known = np.isfinite(self.values[rows])
-        if not is_known.all():
-            noun = "time" if self.kind == "time" else "site"
-            notes.append(f"{int((~is_known).sum()):,} rows have no {noun} and are left out.")
-        return is_known
-
     def groups_of(self, rows: IntArray) -> IntArray | None:
         """Return the group codes (m,) of some rows, None without groups."""
         return None if self.groups is None else self.groups[rows]

@@ -75,7 +75,12 @@ def cross_validate(
         model = clone(model).set_params(estimator=model.estimator[1:])
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
-    has_place = design.known_rows(rows, notes)
+    has_place = (
+        np.ones(len(rows), bool) if design.values is None else np.isfinite(design.values[rows])
+    )
+    if not has_place.all():
+        noun = "time" if design.kind == "time" else "site"
+        notes.append(f"{int((~has_place).sum()):,} rows have no {noun} and are left out.")
     if weight is not None:
         if (weight == 0).any():
             raise InputError("sample_weight must be above 0, got 0: leave these rows out")

@@ -14,8 +14,7 @@ from vennforest.metrics.dependence import MIN_EVENT_GROUPS
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE
 from vennforest.report import numbers
 from vennforest.report.comparison import skill
-from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW
-from vennforest.report.sections import MAX_RATIO
+from vennforest.report.measures import CALIBRATION_TEST_LEVEL, MAX_RATIO, RAW
 from vennforest.validation.sites import NEW_SITE, POOLED
 from vennforest.validation.update import TITLES
 
