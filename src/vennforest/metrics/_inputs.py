@@ -259,18 +259,6 @@ Strategy = Literal["uniform", "quantile"]
 """Bins of equal width, or of equal count."""
 
 
-class BinMeans(NamedTuple):
-    """Weights and means of the b non-empty bins, in increasing order of the estimates.
-
-    ``weight`` (b,) is the number of observations, ``estimate`` (b,) their mean estimate (r_k), and
-    ``observed`` (b,) the share of positives among them (φ_k).
-    """
-
-    weight: FloatArray
-    estimate: FloatArray
-    observed: FloatArray
-
-
 def bin_codes(
     p: FloatArray, bins: int, strategy: Strategy = "uniform", weight: FloatArray | None = None
 ) -> IntArray:
@@ -292,8 +280,13 @@ def bin_codes(
     return np.searchsorted(last, np.arange(len(cumulative)), side="left")[distinct]
 
 
-def binned(problem: EventEstimates, bins: int, strategy: Strategy) -> BinMeans:
-    """Return the means in every non-empty bin."""
+def binned(
+    problem: EventEstimates, bins: int, strategy: Strategy
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return weight n_k, mean estimate r_k and observed share φ_k of the b non-empty bins, (b,).
+
+    Bins are in increasing order of the estimates.
+    """
     codes = bin_codes(problem.p, bins, strategy, problem.weight)
     total: FloatArray = np.bincount(codes, weights=problem.weight).astype(np.float64)
     filled = total > 0
@@ -301,4 +294,4 @@ def binned(problem: EventEstimates, bins: int, strategy: Strategy) -> BinMeans:
         np.bincount(codes, weights=problem.weight * values)[filled] / total[filled]
         for values in (problem.p, problem.outcome)
     )
-    return BinMeans(total[filled], estimate, observed)
+    return total[filled], estimate, observed

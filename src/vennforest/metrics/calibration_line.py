@@ -51,9 +51,6 @@ class CalibrationLine:
     certain: int
 
 
-UNDEFINED_LINE = CalibrationLine(UNDEFINED, UNDEFINED, UNDEFINED, 0)
-
-
 def line_of(event: EventEstimates, level: float) -> CalibrationLine:
     """Return the calibration line of validated estimates; see `Estimates.line`."""
     ratio = observed_expected(event, level)

@@ -273,6 +273,15 @@ class Estimates(ClassEstimates):
         check_inside(level, "level")
         return line_of(self.of_event(), level)
 
+    def calibration_and_ranking(self, level: float = 0.95) -> dict[str, IntervalEstimate]:
+        """Return observed over expected, slope and AUC.
+
+        With more than two classes the first two are of the event that the predicted label is right.
+        """
+        line = line_of(self.main, level)
+        ratio, slope = line.observed_expected, line.slope
+        return {"observed_expected": ratio, "slope": slope, "auc": self.auc(level=level)}
+
     def observed_expected(self, *, level: float = 0.95) -> IntervalEstimate:
         """Return the ratio of observed to expected events, with its interval: see `line`."""
         return self.line(level=level).observed_expected

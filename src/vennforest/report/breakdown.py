@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
-from vennforest.metrics.calibration_line import UNDEFINED, UNDEFINED_LINE, line_of
+from vennforest.metrics.calibration_line import UNDEFINED
 from vennforest.metrics.losses import squared_losses
 from vennforest.metrics.variance import share_interval, with_ends
 from vennforest.monitoring.columns import holm
@@ -34,6 +34,7 @@ MAX_VALUES = 12
 N_NUMBER_PARTS = 4
 """Number of parts of similar size for columns with many different numbers."""
 
+MEASURES_OF_PARTS = ("observed_expected", "slope", "auc")
 MIN_ROWS_TO_TEST = 20
 PART_LEVEL = 0.05
 """Level of the tests of parts of the rows, for all of them together."""
@@ -66,15 +67,12 @@ def summarise(predictions: Predictions, event: Event, rows: IntArray) -> dict[st
     return summary
 
 
-def level_edges(is_rare: bool) -> tuple[float, ...]:
-    """Return the edges of the levels of probability."""
-    return RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
-
-
-def levels(predictions: Predictions, estimates: MethodEstimates) -> pd.DataFrame:
+def levels(
+    predictions: Predictions, estimates: MethodEstimates, edges: Sequence[float]
+) -> pd.DataFrame:
     """Return expected and observed frequencies by level of probability, closed below."""
     event = predictions.event(estimates)
-    level = np.searchsorted(level_edges(predictions.is_rare)[1:-1], event.p, side="right")
+    level = np.searchsorted(edges[1:-1], event.p, side="right")
     rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
     return pd.DataFrame([summarise(predictions, event, rows) for rows in rows_of_levels])
 
@@ -133,15 +131,14 @@ def subgroups(
             part: dict[str, Any] = {"column": column, "part": name, "period": period}
             part |= summarise(predictions, event, rows)
             part["brier"] = predictions.mean(losses, rows)
-            line, area, pvalue = UNDEFINED_LINE, UNDEFINED, np.nan
+            measures, pvalue = dict.fromkeys(MEASURES_OF_PARTS, UNDEFINED), np.nan
             if len(rows) >= MIN_ROWS_TO_TEST:
-                of_part = judged.take(rows)
-                line, area = line_of(of_part.main, 0.95), of_part.auc()
-                pvalue = judged.tests(rows).pvalue
-            for key in ("observed_expected", "slope"):
-                of = getattr(line, key)
-                part |= with_ends(key, of.value, of.low, of.high)
-            part |= with_ends("auc", area.value, area.low, area.high)
+                measures, pvalue = (
+                    judged.take(rows).calibration_and_ranking(),
+                    judged.tests(rows).pvalue,
+                )
+            for key, estimate in measures.items():
+                part |= with_ends(key, estimate.value, estimate.low, estimate.high)
             parts.append(part | {"pvalue": pvalue})
     frame = pd.DataFrame(parts)
     tested = frame["pvalue"].notna()

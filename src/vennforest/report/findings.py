@@ -419,6 +419,7 @@ def find(
         at = tie or predictions.share or 0.5
         frame = breakdown.thresholds(predictions, best, [min(at, 1 - 1e-9)])
         decision = {"threshold": at, "by": "costs" if tie else "share", **frame.iloc[0]}
+    edges = breakdown.RARE_LEVEL_EDGES if predictions.is_rare else breakdown.LEVEL_EDGES
     losses, loss = comparison.finite_losses([shares.p, best.p], codes)
     tests = "the tests of Spiegelhalter and Kuiper"
     if groups is not None:
@@ -457,8 +458,8 @@ def find(
         differences={
             m: comparison.compare_losses(m, method, predictions) for m in measures if m != method
         },
-        levels=breakdown.levels(predictions, best),
-        level_edges=breakdown.level_edges(predictions.is_rare),
+        levels=breakdown.levels(predictions, best, edges),
+        level_edges=edges,
         classes=comparison.classes_frame(predictions, best.p, measures[method].tests, tolerance),
         thresholds=by_threshold,
         decision=decision,
@@ -468,7 +469,7 @@ def find(
         rows_needed=rows_for_precision(event.p, area.value) if is_binary else {},
         falls=_falls(predictions, method),
         sections=_sections(predictions, method, origin, question),
-        comparable=comparable(judged.take(np.argsort(predictions.rows))),
+        comparable=comparable(judged, measures[method].intervals),
         settings={"random_state": seed, **settings},
         notes=list(notes),
     )

@@ -74,11 +74,6 @@ def _is_blind(f: Findings) -> bool:
     return f.has_auc and not f.auc.low > 0.5
 
 
-def _by_ranking(f: Findings) -> bool:
-    """Return whether the gain over the base rate decides, since no costs do."""
-    return f.costs is None and f.has_auc
-
-
 def _needs_update(f: Findings) -> bool:
     """Return whether probabilities that were not trained here are off, or an update is chosen."""
     is_update_chosen = bool(f.rejected) and f.choice not in ("", "keep")
@@ -106,9 +101,9 @@ RULES = (
     Rule("impossible", "stop", lambda f: f.best.impossible),
     Rule("costly", "stop", lambda f: f.costs and f.costs.saved.mean <= 0),
     Rule("saving", "collect", lambda f: f.costs and not f.costs.saved.clear),
-    Rule("no gain", "stop", lambda f: _by_ranking(f) and f.gain.mean <= 0),
-    Rule("small gain", "stop", lambda f: _by_ranking(f) and f.gain_ends[1] < SMALL_GAIN),
-    Rule("gain", "collect", lambda f: _by_ranking(f) and not f.gain_ends[0] > 0),
+    Rule("no gain", "stop", lambda f: not f.costs and f.gain.mean <= 0),
+    Rule("small gain", "stop", lambda f: not f.costs and f.gain_ends[1] < SMALL_GAIN),
+    Rule("gain", "collect", lambda f: not f.costs and not f.gain_ends[0] > 0),
     Rule("parts", "check", lambda f: f.rejected),
     Rule("untested", "collect", lambda f: f.judgement == "untested"),
     Rule("power", "collect", lambda f: f.judgement in ("unclear", "not seen")),
