@@ -189,7 +189,14 @@ class ReliabilityDisplay:
         if statistics:
             marks = [f"dots: {len(first.bin_share)} groups of rows"]
             marks += [f"bars{', band' * has_band}: {100 * first.level:g}% intervals"]
-            entries[0] = "\n".join([entries[0][0], *marks, *_statistics(first)]), entries[0][1]
+            line = first.line
+            titles: dict[str, Any] = {"O/E": line.observed_expected, "intercept": line.intercept}
+            titles |= {"slope": line.slope} | ({} if first.auc is None else {"C": first.auc})
+            for name, of in titles.items():
+                if np.isfinite([of.value, of.low]).all():
+                    text = f"{name} {of.value:.2f} ({of.low:.2f} to {of.high:.2f})"
+                    marks.append(text.replace("-0.00", "0.00").replace("-", "−"))
+            entries[0] = "\n".join([entries[0][0], *marks]), entries[0][1]
         legend(ax, [*entries, ("perfectly calibrated", ideal)], title)
         root: Any = ax.figure.figure
         for _ in range(2):  # what is below the axes shrinks with them: the layout converges
@@ -261,17 +268,3 @@ class ReliabilityDisplay:
         percents(below.xaxis)
         self.ax_.tick_params(labelbottom=False)
         return below
-
-
-def _statistics(curve: ReliabilityCurve) -> list[str]:
-    """Return O/E, intercept, slope and C (the AUC) as lines of text, where defined."""
-    line = curve.line
-    titles: dict[str, Any] = {"O/E": line.observed_expected, "intercept": line.intercept}
-    titles |= {"slope": line.slope} | ({} if curve.auc is None else {"C": curve.auc})
-    rows = [(title, *list(vars(estimate).values())[:3]) for title, estimate in titles.items()]
-    texts = [
-        f"{title} {value:.2f} ({low:.2f} to {high:.2f})"
-        for title, value, low, high in rows
-        if np.isfinite([value, low]).all()
-    ]
-    return [text.replace("-0.00", "0.00").replace("-", "−") for text in texts]

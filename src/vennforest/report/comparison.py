@@ -162,11 +162,6 @@ def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates
     )
 
 
-def skill(score: float, reference: float) -> float:
-    """Return 1 - score / reference, NaN if the reference, the score of the base rate, is 0."""
-    return 1 - score / reference if reference else float("nan")
-
-
 def methods_frame(
     predictions: Predictions,
     measures: Mapping[str, Measures],

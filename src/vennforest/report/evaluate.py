@@ -140,7 +140,15 @@ def evaluate(
     unknown = [method for method in methods or () if method not in METHODS]
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
-    noun, is_table = _noun(estimator), names_of_columns(X) is not None
+    is_named = estimator is None or isinstance(estimator, str)
+    noun, is_table = type(estimator).__name__, names_of_columns(X) is not None
+    if is_named:
+        noun = named_estimator(estimator).title
+    elif isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            "estimator must be a name or a classifier with predict_proba (an instance, not "
+            f"fitted), got {shown(estimator)}"
+        )
     if is_table and reads_by_name(estimator):
         raise InputError(
             "estimator must be a classifier of numbers for a data frame, whose columns are encoded "
@@ -164,7 +172,6 @@ def evaluate(
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
     named = partial(make_estimator, n_trees=n_trees, seed=random_state, n_jobs=n_jobs)
-    is_named = estimator is None or isinstance(estimator, str)
     classifier = named(estimator) if is_named else estimator
     if is_table:
         classifier = table_pipeline(
@@ -227,15 +234,3 @@ def evaluate(
     return assemble(
         predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-
-
-def _noun(estimator: Any) -> str:
-    """Return the noun for the estimator in sentences; raise an error unless it is unfitted."""
-    if estimator is None or isinstance(estimator, str):
-        return named_estimator(estimator).title
-    if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
-        raise InputError(
-            "estimator must be a name or a classifier with predict_proba (an instance, not "
-            f"fitted), got {shown(estimator)}"
-        )
-    return type(estimator).__name__
