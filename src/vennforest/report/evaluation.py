@@ -167,7 +167,8 @@ def assemble(
     **run: Any,
 ) -> Evaluation:
     """Answer a question about predictions; see `find`. ``model`` becomes the recommended one."""
-    findings, predictions = find(predictions, origin, question, n_rows, **run)
+    predictions = question.with_positive(predictions)
+    findings = find(predictions, origin, question, n_rows, **run)
     verdict = judge(findings)
     if model is not None:
         model.set_params(method=findings.method)

@@ -371,13 +371,11 @@ def find(
     *,
     notes: Sequence[str],
     settings: Mapping[str, Any],
-) -> tuple[Findings, Predictions]:
+) -> Findings:
     """Measure all methods, choose one, and answer every question about it.
 
-    ``n_rows`` is the number of rows given, of which some may not have been predicted. Returns the
-    predictions with their positive class too.
+    ``n_rows`` is the number of rows given, of which some may not have been predicted.
     """
-    predictions = question.with_positive(predictions)
     seed, groups, codes = question.random_state, predictions.groups, predictions.codes
     tolerance, is_binary = question.tolerance, predictions.positive is not None
     if tolerance is None:
@@ -484,7 +482,7 @@ def find(
         updates = sections.compared_updates(predictions, method, prior, seed)
         if updates is not None:
             findings = replace(findings, sections={**findings.sections, "updates": updates})
-    return findings, predictions
+    return findings
 
 
 def _falls(predictions: Predictions, method: str) -> FallingFrequency | None:

@@ -191,8 +191,10 @@ class Predictions:
         return Difference(gap.value, (gap.high - gap.low) / 2)
 
     def judged(self, estimates: MethodEstimates) -> Estimates:
-        """Return one method's estimates with their measures; they are validated once."""
+        """Return one method's estimates with their measures; the last two are kept."""
         if estimates not in self._judged:
+            if len(self._judged) > 1:  # of many methods all would double the memory
+                del self._judged[next(iter(self._judged))]
             options = self.for_metric(estimates)
             self._judged[estimates] = Estimates(**options, groups=self.groups)
         return self._judged[estimates]
@@ -258,8 +260,8 @@ class Measures:
     overconfidence: float
     expected: float
     observed: float
-    intervals: Mapping[str, IntervalEstimate]
-    tests: CalibrationTests
+    intervals: Mapping[str, IntervalEstimate] = field(repr=False, compare=False)
+    tests: CalibrationTests = field(repr=False, compare=False)
     certain: int | None = None
     width: float | None = None
 

@@ -48,13 +48,13 @@ class Design:
     groups: IntArray | None = None
     values: FloatArray | None = None
 
-    def groups_of(self, rows: IntArray) -> IntArray | None:
-        """Return the group codes (m,) of some rows, None without groups."""
-        return None if self.groups is None else self.groups[rows]
+    def splits(
+        self, rows: IntArray, codes: IntArray, groups: IntArray | None, notes: list[str]
+    ) -> list[Split]:
+        """Return for each fold which of some rows (m,) train and which are predicted.
 
-    def splits(self, rows: IntArray, codes: IntArray, notes: list[str]) -> list[Split]:
-        """Return for each fold which of some rows (m,), with classes (m,), train and which test."""
-        groups = self.groups_of(rows)
+        Classes and groups (m,) are those of these rows.
+        """
         if self.values is None:
             return shuffled(codes, groups, self.n_folds, self.seed, notes)
         values = self.values[rows]

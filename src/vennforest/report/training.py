@@ -86,8 +86,9 @@ def cross_validate(
             raise InputError("sample_weight must be above 0, got 0: leave these rows out")
         weight = weight[rows[has_place]]
     rows, codes = rows[has_place], codes[has_place]
-    X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
-    splits = design.splits(rows, codes, notes)
+    X, y = _safe_indexing(X, rows), classes[codes]
+    groups = None if design.groups is None else design.groups[rows]
+    splits = design.splits(rows, codes, groups, notes)
     notes += audit_notes(model, X, codes, groups)
     # Out-of-bag scores are by a model of all training rows of a fold, as its encoder is.
     is_shared = encoder is not None and groups is None and leaves_rows_out(classifier)

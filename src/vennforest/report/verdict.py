@@ -80,6 +80,17 @@ def _needs_update(f: Findings) -> bool:
     return not f.origin.is_trained_here and (f.is_off or is_update_chosen)
 
 
+def _needs_folds(f: Findings) -> bool:
+    """Return whether out-of-bag scores made the probabilities too moderate."""
+    is_moderate = f.best.overconfidence < 0
+    return f.judgement == "off" and f.origin.calibrate_on == "oob" and is_moderate
+
+
+def _is_mended(f: Findings) -> bool:
+    """Return whether the method mends a raw model that is off."""
+    return f.origin.is_trained_here and f.has_raw and f.measures[RAW].exceeds(f.tolerance)
+
+
 RULES = (
     Rule("trained", "check", lambda f: f.origin.trained_on_rows),
     Rule("leak", "check", lambda f: f.suspect("leak")),
@@ -90,13 +101,7 @@ RULES = (
     Rule("level", "check", lambda f: not f.has_auc and (f.is_off or f.rejected)),
     Rule("one class", "collect", lambda f: not f.has_auc),
     Rule("recalibrate", "recalibrate", _needs_update),
-    Rule(  # out-of-bag scores made the probabilities too moderate
-        "folds",
-        "recalibrate",
-        lambda f: (
-            f.judgement == "off" and f.origin.calibrate_on == "oob" and f.best.overconfidence < 0
-        ),
-    ),
+    Rule("folds", "recalibrate", _needs_folds),
     Rule("off", "stop", lambda f: f.judgement == "off"),
     Rule("impossible", "stop", lambda f: f.best.impossible),
     Rule("costly", "stop", lambda f: f.costs and f.costs.saved.mean <= 0),
@@ -107,11 +112,7 @@ RULES = (
     Rule("parts", "check", lambda f: f.rejected),
     Rule("untested", "collect", lambda f: f.judgement == "untested"),
     Rule("power", "collect", lambda f: f.judgement in ("unclear", "not seen")),
-    Rule(  # the method mends a raw model that is off
-        "calibrate",
-        "recalibrate",
-        lambda f: f.origin.is_trained_here and f.has_raw and f.measures[RAW].exceeds(f.tolerance),
-    ),
+    Rule("calibrate", "recalibrate", _is_mended),
     Rule("use", "use", lambda f: True),
 )
 """The advice in order of harm: the first rule that applies decides."""
