@@ -190,13 +190,13 @@ def _calibration(
     titles = ("probability", "observed", "low95", "high95", "rows")
     parts = []
     for name, c in curves.items():
-        columns = {
+        values_of_parts = {
             "dots": (c.bin_estimate, c.bin_share, c.bin_low, c.bin_high, c.bin_weight),
             "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high, np.nan),
             "rows that happened": (c.estimate, 1.0, np.nan, np.nan, c.positives),
             "rows that did not": (c.estimate, 0.0, np.nan, np.nan, c.negatives),
         }
-        for part, values in columns.items():
+        for part, values in values_of_parts.items():
             cells = dict(zip(titles, values, strict=True))
             parts.append(pd.DataFrame({"method": name, "part": part, **cells}))
     return Picture(
@@ -239,18 +239,14 @@ def _decision_curve(
         plain(ax)
         legend(ax, list(lines.items()))
 
-    data = pd.concat(
-        pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit}).assign(
-            **{
-                end: vars(curves[name])[f"net_benefit_{end}"]
-                for end in ("low", "high")
-                if name in curves
-            }
-        )
-        for name, benefit in benefits.items()
-    )
+    parts = []
+    for name, benefit in benefits.items():
+        columns = {"method": name, "threshold": thresholds, "net_benefit": benefit}
+        if name in curves:
+            columns |= {"low": curves[name].net_benefit_low, "high": curves[name].net_benefit_high}
+        parts.append(pd.DataFrame(columns))
     alt = f"Net benefit of deciding by {' and '.join(p)}, by threshold"
-    return Picture((4.8, 3.6), paint, alt, data)
+    return Picture((4.8, 3.6), paint, alt, pd.concat(parts))
 
 
 def _intervals(predictions: Predictions, method: str, names: dict[str, str]) -> Picture:
