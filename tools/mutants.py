@@ -162,12 +162,11 @@ FAULTS = [
     ),
     ("performance/measures.py", "denominator > 1e-12", "denominator > 1"),
     (
-        "metrics/calibration_error.py",
+        "metrics/estimates.py",
         "share @ (problem.p - mean) ** 2",
         "share @ (problem.p + mean) ** 2",
     ),
-    ("metrics/calibration_error.py", "share @ gap**2", "share @ gap**3"),
-    ("metrics/calibration_error.py", "share @ (problem.p - mean)", "share @ (problem.p + mean)"),
+    ("metrics/estimates.py", "share @ gap**2", "share @ gap**3"),
     ("metrics/variance.py", "max(1, len(sums) - 1)", "max(1, len(sums) + 1)"),
     ("metrics/calibration_tests.py", "features[:, 1] = 1 - 2 * p", "features[:, 1] = 1 + 2 * p"),
     ("metrics/calibration_tests.py", "2 / half**2", "3 / half**2"),
@@ -312,9 +311,9 @@ APPLICATION_FAULTS = {
     ],
     "report/test_breakdown.py::net_benefit_is_that_of_the_decision_curve": [
         (
-            "metrics/flagging.py",
-            "_net_gain(event, constant, at, level, -1.0, odds)",
-            "_net_gain(event, 0 * constant, at, level, -1.0, odds)",
+            "metrics/estimates.py",
+            "flagging.net_gain(event, none + 1, at, level, -1.0, odds)",
+            "flagging.net_gain(event, none, at, level, -1.0, odds)",
         ),
     ],
     "report/test_breakdown.py::levels_hold_what_was_observed": [
@@ -336,8 +335,8 @@ APPLICATION_FAULTS = {
     "report/test_breakdown.py::subgroups_contain_what_was_observed": [
         (
             "report/breakdown.py",
-            "with_ends(name, of.value, of.low, of.high)",
-            "with_ends(name, of.value, of.high, of.low)",
+            "with_ends(key, estimate.value, estimate.low, estimate.high)",
+            "with_ends(key, estimate.value, estimate.high, estimate.low)",
         ),
     ],
     "report/test_measures.py::difference_is_the_corrected_resampled_t_interval": [
@@ -367,8 +366,8 @@ APPLICATION_FAULTS = {
     "report/test_verdict.py::slope_and_observed_over_expected_are_each_tested_at_half_the": [
         (
             "report/comparison.py",
-            "estimates, 1 - CALIBRATION_TEST_LEVEL / 2",
-            "estimates, 1 - CALIBRATION_TEST_LEVEL * 20",
+            "level=1 - CALIBRATION_TEST_LEVEL / 2",
+            "level=1 - CALIBRATION_TEST_LEVEL * 20",
         ),
     ],
     "report/test_verdict.py::the_finding_is_of_the_level_that_is_most_off": [

@@ -3,7 +3,8 @@
 Writes ``experiments/results/measures.csv``: for every measure, with two and three classes, rows,
 20 uneven and 100 groups, with and without weights, and for many to few events, the share of drawn
 tables in which a 95% interval has an interval at all, and in which that contains the true value.
-Log-odds are wrong by an intercept and a slope. Labels of a group share a normal effect. Weights are
+Log-odds are wrong by an intercept and a slope, but for ``ici_if_calibrated``, the calibration index
+of right ones, which is 0. Labels of a group share a normal effect. Weights are
 the inverse of the chance to be drawn, which depends on the score, so true values are those of all
 scores. A design that is in the file already is not drawn again.
 """
@@ -52,11 +53,12 @@ class Population:
         everything = Estimates(y, p, sample_weight=weight, classes=range(k))
         values = {name: e.value for name, e in measures(everything, p_other, thresholds).items()}
         if k == 2:
-            values["ici"] = np.abs(self.q - self.p)[:, 1].mean()
+            values |= {"ici": np.abs(self.q - self.p)[:, 1].mean(), "ici_if_calibrated": 0.0}
         return values
 
-    def draw(self, n, groups, rng):
-        """Return labels, rows and group codes of a sample."""
+    def draw(self, n, groups, rng, q=None):
+        """Return labels, rows and group codes of a sample; ``q`` are other frequencies."""
+        q = self.q if q is None else q
         chance = 1 / self.weight
         rows = rng.choice(len(chance), n, p=chance / chance.sum())
         codes, effect, u = None, 0.0, rng.normal(size=n)
@@ -69,11 +71,11 @@ class Population:
             # Rows of a group have similar scores.
             order = np.argsort(0.5 * rng.normal(size=m)[codes] + rng.normal(size=n))
             rows = rows[np.argsort(self.p[rows, -1], kind="stable")][np.argsort(order)]
-        y = (norm.cdf(u)[:, None] < np.cumsum(self.q[rows][:, ::-1], axis=1)).argmax(axis=1)
+        y = (norm.cdf(u)[:, None] < np.cumsum(q[rows][:, ::-1], axis=1)).argmax(axis=1)
         return self.q.shape[1] - 1 - y, rows, codes
 
 
-def measures(estimates, p_other, thresholds, with_distances=False):
+def measures(estimates, p_other, thresholds):
     """Return the measures with intervals, by name."""
     e = estimates
     values = {"auc": e.auc(), "log_loss": e.log_loss(), "brier": e.brier()}
@@ -91,8 +93,6 @@ def measures(estimates, p_other, thresholds, with_distances=False):
             for key in ("net_benefit", "difference"):
                 ends = [getattr(curve, key + end)[i] for end in ("", "_low", "_high")]
                 values[f"{key}_{name}"] = type(line.slope)(*ends)
-        if with_distances:
-            values["ici"] = e.distances().ici
     return values
 
 
@@ -100,19 +100,26 @@ def study(k, groups, is_weighted, events, seed):
     """Return a row of the file for each measure."""
     n, share = EVENTS[events]
     rng = np.random.default_rng([seed, k, GROUPS.index(groups), is_weighted, n, int(1000 * share)])
+    calibrated_rng = np.random.default_rng([seed, GROUPS.index(groups), is_weighted, n])
     population = Population(k, share, is_weighted, rng)
     thresholds = population.p[:, 1].mean() * np.array([0.5, 1.5])
     truths, hits, present, count = population.truths(thresholds), {}, {}, []
-    for i in range(N_DRAWS):
+
+    def estimates_of(y, rows, codes):
+        weight = population.weight[rows] if is_weighted else None
+        options = {"classes": range(k), "groups": codes, "sample_weight": weight}
+        return Estimates(y, population.p[rows], **options)
+
+    for _ in range(N_DRAWS):
         y, rows, codes = population.draw(n, groups, rng)
         count.append(np.bincount(y, minlength=k).min())
-        estimates = Estimates(
-            y, population.p[rows], classes=range(k), groups=codes,
-            sample_weight=population.weight[rows] if is_weighted else None,
-        )  # fmt: skip
-        for name, e in measures(
-            estimates, population.p_other[rows], thresholds, i % 8 == 0
-        ).items():
+        estimates = estimates_of(y, rows, codes)
+        values = measures(estimates, population.p_other[rows], thresholds)
+        if k == 2:
+            values["ici"] = estimates.distances().ici
+            calibrated = population.draw(n, groups, calibrated_rng, population.p)
+            values["ici_if_calibrated"] = estimates_of(*calibrated).distances().ici
+        for name, e in values.items():
             has_interval = bool(np.isfinite(e.low) and np.isfinite(e.high))
             present.setdefault(name, []).append(has_interval)
             if has_interval:

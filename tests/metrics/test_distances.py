@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import expit
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from vennforest.metrics import auc_difference, auc_interval, calibration_distances
@@ -49,6 +51,23 @@ def test_groups_widen_the_intervals_and_separated_labels_have_none():
     assert grouped.ici.value == alone.ici.value
     assert grouped.ici.high - grouped.ici.low > 1.5 * (alone.ici.high - alone.ici.low)
     assert np.isnan(calibration_distances(p > 0.3, p).ici.value)
+
+
+@pytest.mark.parametrize("size", ["even", "uneven"])
+def test_an_index_above_0_is_rarely_claimed_of_calibrated_groups(size):
+    """Of 30 groups whose labels share half of their variance, within three errors of 5%."""
+    rng = np.random.default_rng(11)
+    n_claims = 0
+    for _ in range(100):
+        sizes = np.full(30, 20) if size == "even" else rng.geometric(0.05, 30)
+        groups = np.repeat(np.arange(30), sizes)
+        p = expit(rng.normal(size=len(groups)) - 1)
+        shared = np.sqrt(0.5) * rng.normal(size=30)[groups]
+        y = norm.cdf(shared + np.sqrt(0.5) * rng.normal(size=len(groups))) < p
+        index = calibration_distances(y, p, groups=groups).ici
+        n_claims += index.low > 0
+        assert np.isfinite(index.high)
+    assert n_claims <= 5 + 3 * (100 * 0.05 * 0.95) ** 0.5
 
 
 def test_the_difference_of_areas_is_delongs():

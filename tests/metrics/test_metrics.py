@@ -14,7 +14,7 @@ from support.cases import close, draw_estimates
 from vennforest import metrics
 from vennforest.metrics import Estimates
 from vennforest.metrics._inputs import check_probabilities
-from vennforest.metrics.calibration_error import ErrorKind
+from vennforest.metrics.estimates import ErrorKind
 
 MEASURES = {
     "brier": lambda y, p, **kw: metrics.brier_decomposition(y, p, **kw).brier,

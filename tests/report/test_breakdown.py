@@ -98,7 +98,7 @@ def test_subgroups_contain_what_was_observed():
     y = np.where((site == "south") & (rng.random(1200) < 0.4), "yes", y)
     by = {"site": site, "age": rng.normal(50, 9, 1200)}
     frame = check(y, p, by=by, positive="yes").subgroups
-    assert rejected_parts(frame, "site") == {"too low": ["south"]}
+    assert rejected_parts(frame.xs("site")["off"]) == {"too low": ["south"]}
     ratio = calibration_line((y == "yes")[site == "south"], p[site == "south"]).observed_expected
     assert frame.loc[("site", "south"), "observed_expected_high"] == pytest.approx(ratio.high)
     assert frame.loc["age", "n"].tolist() == [300] * 4

@@ -23,6 +23,7 @@ BASE = Measures(
     log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
     calibration_error=0.02, chance_error=0.02, chance_limit=0.03, mean_error=0.0, detectable=0.03,
     pvalue=0.5, overconfidence=0.0, expected=0.4, observed=0.4,
+    intervals={}, tests=None,
 )  # fmt: skip
 OFF = replace(BASE, pvalue=0.001, calibration_error=0.1)
 
@@ -336,20 +337,20 @@ def test_the_reason_says_what_the_tests_say(power, verb):
 @pytest.mark.parametrize("measure", ["slope", "observed_expected"])
 @pytest.mark.parametrize(("margin", "is_off"), [(0.17, False), (0.14, True)])
 def test_slope_and_observed_over_expected_are_each_tested_at_half_the_level(
-    monkeypatch, measure, margin, is_off
+    measure, margin, is_off
 ):
     """Twice the tail of .5% is 1.31 half-widths of a 95% interval."""
 
-    def line_of(predictions, method, level=0.95):
+    def estimates_at(level=0.95):
         half = margin * ndtri((1 + level) / 2) / ndtri(0.975)
         ends = {"slope": (1.2, 1.2 - half, 1.2 + half)}
         ends["observed_expected"] = np.exp([0.2, 0.2 - half, 0.2 + half])
         estimates = dict.fromkeys(["observed_expected", "intercept", "slope"], (1.0, 0.9, 1.1))
         estimates[measure] = ends[measure]
-        return CalibrationLine(*(IntervalEstimate(*e) for e in estimates.values()), certain=0)
+        return {name: IntervalEstimate(*of) for name, of in estimates.items()}
 
-    monkeypatch.setattr(comparison, "line_of_method", line_of)
-    off = comparison.lines_off(SimpleNamespace(positive=1), None)
+    judged = SimpleNamespace(line=lambda level: CalibrationLine(**estimates_at(level), certain=0))
+    off = comparison.lines_off(judged, replace(BASE, intervals=estimates_at()))
     assert list(off) == [measure] * is_off
 
 

@@ -13,11 +13,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from numpy.typing import ArrayLike
 
-from vennforest.metrics.calibration_error import BrierDecomposition
 from vennforest.metrics.calibration_line import CalibrationLine
 from vennforest.metrics.calibration_tests import CalibrationTest, CalibrationTests
 from vennforest.metrics.curves import CalibrationBand, ReliabilityCurve
-from vennforest.metrics.estimates import Estimates, LossIntervals
+from vennforest.metrics.estimates import BrierDecomposition, Estimates, LossIntervals
 from vennforest.metrics.flagging import DecisionCurve, ThresholdTable
 from vennforest.metrics.intervals import IntervalCurve, interval_curve
 from vennforest.metrics.smooth import CalibrationDistances

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import cached_property
 from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -194,6 +195,8 @@ class ClassEstimates:
         return codes, np.divide(is_known, before, out=np.zeros(len(time)), where=is_known)
 
     def _keep(self, rows: Any) -> None:
+        for cached in ("main", "units"):
+            self.__dict__.pop(cached, None)
         self.codes, self.p, self.weight = self.codes[rows], self.p[rows], self.weight[rows]
         self.groups = None if self.groups is None else recoded(self.groups[rows])
 
@@ -224,15 +227,16 @@ class ClassEstimates:
         p = self.p[np.arange(len(right)), predicted]
         return EventEstimates(right, p, self.weight, self.groups)
 
+    @cached_property
     def main(self) -> EventEstimates:
-        """Return the problem of the positive class if there is one, else of the predicted label."""
+        """The problem of the positive class if there is one, else of the predicted label."""
         return self.of_predicted() if self.positive is None else self.of_column(self.positive)
 
     def of_event(self) -> EventEstimates:
         """Return the problem of the positive class; raise an error if there is none."""
         if self.positive is None:
             raise ValueError(f"pos_label must name one of {len(self.labels)} classes, got None")
-        return self.of_column(self.positive)
+        return self.main
 
 
 def check_probabilities(
@@ -253,18 +257,6 @@ def check_probabilities(
 
 Strategy = Literal["uniform", "quantile"]
 """Bins of equal width, or of equal count."""
-
-
-class BinMeans(NamedTuple):
-    """Weights and means of the b non-empty bins, in increasing order of the estimates.
-
-    ``weight`` (b,) is the number of observations, ``estimate`` (b,) their mean estimate (r_k), and
-    ``observed`` (b,) the share of positives among them (φ_k).
-    """
-
-    weight: FloatArray
-    estimate: FloatArray
-    observed: FloatArray
 
 
 def bin_codes(
@@ -288,8 +280,13 @@ def bin_codes(
     return np.searchsorted(last, np.arange(len(cumulative)), side="left")[distinct]
 
 
-def binned(problem: EventEstimates, bins: int, strategy: Strategy) -> BinMeans:
-    """Return the means in every non-empty bin."""
+def binned(
+    problem: EventEstimates, bins: int, strategy: Strategy
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return weight n_k, mean estimate r_k and observed share φ_k of the b non-empty bins, (b,).
+
+    Bins are in increasing order of the estimates.
+    """
     codes = bin_codes(problem.p, bins, strategy, problem.weight)
     total: FloatArray = np.bincount(codes, weights=problem.weight).astype(np.float64)
     filled = total > 0
@@ -297,4 +294,4 @@ def binned(problem: EventEstimates, bins: int, strategy: Strategy) -> BinMeans:
         np.bincount(codes, weights=problem.weight * values)[filled] / total[filled]
         for values in (problem.p, problem.outcome)
     )
-    return BinMeans(total[filled], estimate, observed)
+    return total[filled], estimate, observed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.logistic import fit_offset_regression, is_separated
 from vennforest.metrics.variance import (
@@ -62,22 +62,18 @@ def line_of(event: EventEstimates, level: float) -> CalibrationLine:
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
     odds = np.log(inside.p) - np.log1p(-inside.p)
     constant = np.ones((len(odds), 1))
-    intercept = _last_coefficient(constant, odds, inside, level, 0.0)
-    slope = _last_coefficient(np.column_stack([constant, odds]), 0 * odds, inside, level, 1.0)
-    unit = np.flatnonzero(is_inside)
-    unit = unit if event.groups is None else np.unique(event.groups[unit])
-    for_all = np.zeros(len(event.p) if event.groups is None else event.groups.max() + 1)
-    intercept, slope = (_with_zeros(estimate, unit, for_all) for estimate in (intercept, slope))
+    groups = np.arange(len(event.p)) if event.groups is None else event.groups
+    coefficients = []
+    designs = (constant, odds, 0.0), (np.column_stack([constant, odds]), 0 * odds, 1.0)
+    for design, offset, null in designs:
+        coefficient = _last_coefficient(design, offset, inside, level, null)
+        if coefficient.contributions is not None:  # those of units without a row inside are 0
+            contributions = np.zeros(groups.max() + 1)
+            contributions[np.unique(groups[is_inside])] = coefficient.contributions
+            coefficient = replace(coefficient, contributions=contributions)
+        coefficients.append(coefficient)
+    intercept, slope = coefficients
     return CalibrationLine(ratio, intercept, slope, certain)
-
-
-def _with_zeros(estimate: IntervalEstimate, unit: IntArray, zeros: FloatArray) -> IntervalEstimate:
-    """Return a coefficient with contributions of 0 of the units without a row inside."""
-    if estimate.contributions is None:
-        return estimate
-    contributions = zeros.copy()
-    contributions[unit] = estimate.contributions
-    return replace(estimate, contributions=contributions)
 
 
 def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
@@ -119,6 +115,7 @@ def _last_coefficient(
     value, units = float(fit.theta[-1] / scale[-1]), np.inf
     if groups is not None or np.ptp(weight) > 0:
         units = event.units
-    error = float(np.sqrt(covariance[-1, -1]) / scale[-1])
+    with np.errstate(invalid="ignore"):  # of probabilities that almost separate the outcomes
+        error = float(np.sqrt(covariance[-1, -1]) / scale[-1])
     estimate = student_interval(value, value, error, units, level, null=null)
     return replace(estimate, contributions=of_units[:, -1] / scale[-1])

@@ -84,7 +84,7 @@ class CalibrationTests:
 
 def tests_of(estimates: ClassEstimates, rows: Any = slice(None)) -> CalibrationTests:
     """Return the tests of some rows, whose correlation in groups is that of all rows."""
-    problem, k, groups = estimates.main(), estimates.p.shape[1], estimates.groups
+    problem, k, groups = estimates.main, estimates.p.shape[1], estimates.groups
     weight, codes, p = estimates.weight[rows], estimates.codes[rows], estimates.p[rows]
     residual = (codes[:, None] == np.arange(k)) - p
     excess = weight @ residual / weight.sum()

@@ -10,10 +10,9 @@ from scipy.optimize import isotonic_regression
 
 from vennforest._numerics import binomial_bound
 from vennforest._validation import FloatArray
-from vennforest.metrics._inputs import EventEstimates, Strategy, bin_codes, binned
-from vennforest.metrics.calibration_line import CalibrationLine, line_of
-from vennforest.metrics.smooth import smooth_curve
-from vennforest.metrics.variance import IntervalEstimate, share_interval
+from vennforest.metrics._inputs import EventEstimates
+from vennforest.metrics.calibration_line import CalibrationLine
+from vennforest.metrics.variance import IntervalEstimate
 
 Band = Literal["smooth", "confidence"]
 """Bands around the smooth curve, and around the isotonic one."""
@@ -95,56 +94,6 @@ class ReliabilityCurve:
     auc: IntervalEstimate | None
     event: str
     level: float
-
-
-def reliability_curve_of(
-    event: EventEstimates,
-    name: str,
-    auc: IntervalEstimate | None,
-    bins: int,
-    strategy: Strategy,
-    level: float,
-    band: Band,
-) -> ReliabilityCurve:
-    """Return bins, curves and band of one event; see `Estimates.reliability_curve`."""
-    fit = recalibrate(event)
-    n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
-    codes = bin_codes(event.p, bins, strategy, event.weight)
-    parts = (event.take(codes == code) for code in np.unique(codes))
-    bin_low, bin_high = np.array(
-        [share_interval(part.outcome, part.groups, part.weight, level) for part in parts]
-    ).T
-    steps = np.flatnonzero(np.diff(fit.fitted) > 0)
-    corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
-    smooth_estimate, smooth_share, band_low, band_high = smooth_curve(event, level)
-    band_estimate = smooth_estimate
-    if band == "confidence":
-        x, low, high = confidence_band(event, level)
-        # Between two points the lower bound is that of the left one, the upper that of the right.
-        band_estimate = np.repeat(x, 3)[1:-1]
-        band_low, band_high = np.repeat(low, 3)[:-2], np.repeat(high, 3)[2:]
-    return ReliabilityCurve(
-        bin_estimate=r_k,
-        bin_share=phi_k,
-        bin_weight=n_k,
-        bin_low=bin_low,
-        bin_high=bin_high,
-        smooth_estimate=smooth_estimate,
-        smooth_share=smooth_share,
-        corp_estimate=fit.p[corners],
-        corp_share=fit.fitted[corners],
-        band=band,
-        band_estimate=band_estimate,
-        band_low=band_low,
-        band_high=band_high,
-        estimate=fit.p,
-        positives=fit.weight * fit.observed,
-        negatives=fit.weight * (1 - fit.observed),
-        line=line_of(event, level),
-        auc=auc,
-        event=name,
-        level=level,
-    )
 
 
 class CalibrationBand(NamedTuple):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from vennforest._validation import check_count, check_inside, check_option, class_index
-from vennforest.metrics import calibration_error, calibration_tests, curves, flagging
-from vennforest.metrics._inputs import ClassEstimates, Strategy
+from vennforest._validation import FloatArray, check_count, check_inside, check_option, class_index
+from vennforest.metrics import calibration_tests, curves, flagging
+from vennforest.metrics._inputs import (
+    ClassEstimates,
+    EventEstimates,
+    Strategy,
+    bin_codes,
+    binned,
+)
 from vennforest.metrics.auc import roc_area, score_interval
-from vennforest.metrics.calibration_error import BrierDecomposition
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
 from vennforest.metrics.losses import log_losses, squared_losses
-from vennforest.metrics.smooth import CalibrationDistances, distances_of
+from vennforest.metrics.smooth import CalibrationDistances, distances_of, smooth_curve
 from vennforest.metrics.variance import (
     IntervalEstimate,
     interval_estimate,
@@ -24,6 +30,7 @@ from vennforest.metrics.variance import (
     observations,
     one_minus,
     ratio_estimate,
+    share_interval,
 )
 from vennforest.multiprobability import BoundsOfClasses
 
@@ -35,6 +42,36 @@ MAX_LEVEL_OF_DISTANCES = 0.995
 
 Versus = ArrayLike | ClassEstimates | None
 """Other probabilities of the same rows, or none."""
+
+
+ErrorKind = Literal["expected", "maximum", "root-mean-square", "confidence", "classwise"]
+"""Summaries of the differences between mean estimates and observed shares of bins."""
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """Murphy's decomposition of the Brier score.
+
+    Attributes
+    ----------
+    reliability : float
+        Mean squared distance of the bins' mean estimates from their observed shares; 0 is best.
+    resolution : float
+        Mean squared distance of the bins' observed shares from the overall one; larger is better.
+    uncertainty : float
+        Brier score if every row's estimate is the overall share.
+    sharpness : float
+        Variance of the estimates.
+    brier : float
+        The Brier score: for two classes of the positive one (in [0, 1]), for more of the vectors
+        (in [0, 2]).
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    sharpness: float
+    brier: float
 
 
 @dataclass(frozen=True)
@@ -103,7 +140,7 @@ class Estimates(ClassEstimates):
     (0.27, 0.246, 0.295)
     """
 
-    @property
+    @cached_property
     def units(self) -> float:
         """Effective number of rows, or groups, of the rarer outcome; 0 if no interval is valid.
 
@@ -111,7 +148,7 @@ class Estimates(ClassEstimates):
         """
         classes = self.one_vs_rest() if np.ptp(self.weight) > 0 else ()
         is_valid = all(of_class.units for of_class in classes)
-        return self.main().units if is_valid else 0.0
+        return self.main.units if is_valid else 0.0
 
     def auc(self, *, versus: Versus = None, level: float = 0.95) -> IntervalEstimate:
         """Return the area under the ROC curve, or its difference from that of other probabilities.
@@ -236,6 +273,15 @@ class Estimates(ClassEstimates):
         check_inside(level, "level")
         return line_of(self.of_event(), level)
 
+    def calibration_and_ranking(self, level: float = 0.95) -> dict[str, IntervalEstimate]:
+        """Return observed over expected, slope and AUC.
+
+        With more than two classes the first two are of the event that the predicted label is right.
+        """
+        line = line_of(self.main, level)
+        ratio, slope = line.observed_expected, line.slope
+        return {"observed_expected": ratio, "slope": slope, "auc": self.auc(level=level)}
+
     def observed_expected(self, *, level: float = 0.95) -> IntervalEstimate:
         """Return the ratio of observed to expected events, with its interval: see `line`."""
         return self.line(level=level).observed_expected
@@ -299,8 +345,23 @@ class Estimates(ClassEstimates):
             raise ValueError("thresholds must lie in (0, 1), got 0 or 1")
         check_inside(level, "level")
         event = self.of_event()
-        rival = None if versus is None else self.versus(versus)[:, self.positive]
-        return flagging.decision_curve_of(event, at, rival, level)
+        outcome, p, weight, _ = event
+        odds, none = at / (1 - at), np.zeros(len(p))
+        everyone = np.asarray(weight @ outcome - weight @ (1 - outcome) * odds) / weight.sum()
+        benefit = flagging.net_gain(event, none, at, level, -odds, 1.0)
+        over_all = flagging.net_gain(event, none + 1, at, level, -1.0, odds)
+        # The gain over the better one is the smaller of two gains, end by end.
+        is_undefined = np.isnan(benefit) | np.isnan(over_all)
+        gain = np.where(is_undefined, np.nan, np.minimum(benefit, over_all))
+        gains, columns = {"net_benefit": benefit, "gain": gain}, dict[str, FloatArray]()
+        if versus is not None:
+            rival, largest = self.versus(versus)[:, self.positive], np.maximum(1.0, odds)
+            difference = flagging.net_gain(event, rival, at, level, -largest, largest)
+            gains["difference"] = difference
+            columns["versus"] = benefit[0] - difference[0]
+        for name, ends in gains.items():
+            columns |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        return flagging.DecisionCurve(threshold=at, everyone=everyone, **columns)
 
     def threshold_table(
         self,
@@ -320,18 +381,50 @@ class Estimates(ClassEstimates):
         level : float, optional
             Confidence level of Wilson's intervals, in (0, 1). By default none are computed.
         """
-        at, ends = flagging.check_thresholds(thresholds), None
-        if level is not None:
-            check_inside(level, "level")
-        event = self.of_event()
+        at = flagging.check_thresholds(thresholds)
+        outcome, p, weight, groups = self.of_event()
+        misses, hits = flagging.weight_around(p, weight * outcome, at)
+        rejections, alarms = flagging.weight_around(p, weight * (1 - outcome), at)
+        counts: dict[str, FloatArray] = {}
         if bounds is not None:
             if len(bounds) != len(self.is_counted):
                 raise ValueError(
                     f"bounds must be of {len(self.is_counted)} rows, got {len(bounds)}"
                 )
             column = class_index(bounds.classes, self._pos_label)
-            ends = bounds.lower[self.is_counted, column], bounds.upper[self.is_counted, column]
-        return flagging.threshold_table_of(event, at, ends, level)
+            (_, at_low), (sure_no, at_high) = (
+                flagging.weight_around(end[self.is_counted, column], weight, at)
+                for end in (bounds.lower, bounds.upper)
+            )
+            counts = {"sure_yes": at_low, "sure_no": sure_no, "depends": at_high - at_low}
+        ends: dict[str, list[tuple[float, float]]] = {}
+        if level is not None:
+            check_inside(level, "level")
+            happened = outcome > 0
+            for flagged in p >= at[:, None]:
+                shares = {
+                    "sensitivity": (happened, flagged),
+                    "specificity": (~happened, ~flagged),
+                    "positive_value": (flagged, happened),
+                    "negative_value": (~flagged, ~happened),
+                }
+                for name, (among, hit) in shares.items():
+                    pair = (np.nan, np.nan)
+                    if among.any():
+                        some = None if groups is None else groups[among]
+                        of_among = hit[among].astype(np.float64)
+                        pair = share_interval(of_among, some, weight[among], level)
+                    ends.setdefault(name, []).append(pair)
+        return flagging.ThresholdTable(
+            threshold=at,
+            flagged=flagging.share_of(hits + alarms, misses + rejections),
+            sensitivity=flagging.share_of(hits, misses),
+            specificity=flagging.share_of(rejections, alarms),
+            positive_value=flagging.share_of(hits, alarms),
+            negative_value=flagging.share_of(rejections, misses),
+            intervals={name: tuple(np.transpose(pairs)) for name, pairs in ends.items()},
+            **counts,
+        )
 
     def tests(self, rows: Any = slice(None)) -> calibration_tests.CalibrationTests:
         """Test the calibration of all classes; see `CalibrationTests`.
@@ -376,12 +469,12 @@ class Estimates(ClassEstimates):
         distinct estimates or observations the p-value is too large, but never (in the limit) too
         small.
         """
-        return calibration_tests.kuiper(self.main())
+        return calibration_tests.kuiper(self.main)
 
     def calibration_error(
         self,
         *,
-        kind: calibration_error.ErrorKind = "expected",
+        kind: ErrorKind = "expected",
         bins: int = 15,
         strategy: Strategy = "uniform",
     ) -> float:
@@ -411,7 +504,21 @@ class Estimates(ClassEstimates):
         >>> Estimates([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]).calibration_error()
         0.25
         """
-        return calibration_error.error_of(self, kind, bins, strategy)
+        check_option(kind, ErrorKind, "kind")
+        problems = [self.of_predicted() if kind == "confidence" else self.main]
+        if kind == "classwise":
+            problems = list(self.one_vs_rest())
+        errors = []
+        for problem in problems:
+            n_k, r_k, phi_k = binned(problem, bins, strategy)
+            share, gap = n_k / n_k.sum(), np.abs(r_k - phi_k)
+            if kind == "maximum":
+                errors.append(gap.max())
+            elif kind == "root-mean-square":
+                errors.append(np.sqrt(share @ gap**2))
+            else:
+                errors.append(share @ gap)
+        return float(np.mean(errors))
 
     def overconfidence(self) -> float:
         """Return the mean confidence in the predicted label minus the accuracy, in [-1, 1].
@@ -455,7 +562,17 @@ class Estimates(ClassEstimates):
         >>> estimates.brier_decomposition()
         BrierDecomposition(reliability=0.0233..., resolution=0.0833..., uncertainty=0.25, ...)
         """
-        return calibration_error.decomposition_of(self, bins, strategy)
+        terms = []
+        for problem in self.one_vs_rest() if self.positive is None else [self.of_event()]:
+            share = problem.weight / problem.weight.sum()
+            base, mean = share @ problem.outcome, share @ problem.p
+            n_k, r_k, phi_k = binned(problem, bins, strategy)
+            n_k = n_k / n_k.sum()
+            reliability, resolution = n_k @ (r_k - phi_k) ** 2, n_k @ (phi_k - base) ** 2
+            sharpness = share @ (problem.p - mean) ** 2
+            brier = share @ (problem.outcome - problem.p) ** 2
+            terms.append((reliability, resolution, base * (1 - base), sharpness, brier))
+        return BrierDecomposition(*np.sum(terms, axis=0).tolist())
 
     def reliability_curve(
         self,
@@ -487,9 +604,45 @@ class Estimates(ClassEstimates):
         """
         check_inside(level, "level")
         check_option(band, curves.Band, "band")
-        auc = None if self.positive is None else self.auc(level=level)
-        return curves.reliability_curve_of(
-            self.main(), self.event, auc, bins, strategy, level, band
+        event = self.main
+        fit = curves.recalibrate(event)
+        of_distinct = EventEstimates(fit.observed, fit.p, fit.weight)
+        n_k, r_k, phi_k = binned(of_distinct, bins, strategy)
+        codes = bin_codes(event.p, bins, strategy, event.weight)
+        parts = (event.take(codes == code) for code in np.unique(codes))
+        bin_low, bin_high = np.array(
+            [share_interval(part.outcome, part.groups, part.weight, level) for part in parts]
+        ).T
+        steps = np.flatnonzero(np.diff(fit.fitted) > 0)
+        corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
+        smooth_estimate, smooth_share, band_low, band_high = smooth_curve(event, level)
+        band_estimate = smooth_estimate
+        if band == "confidence":
+            x, low, high = curves.confidence_band(event, level)
+            # Between two points the lower bound is that of the left one, the upper of the right.
+            band_estimate = np.repeat(x, 3)[1:-1]
+            band_low, band_high = np.repeat(low, 3)[:-2], np.repeat(high, 3)[2:]
+        return curves.ReliabilityCurve(
+            bin_estimate=r_k,
+            bin_share=phi_k,
+            bin_weight=n_k,
+            bin_low=bin_low,
+            bin_high=bin_high,
+            smooth_estimate=smooth_estimate,
+            smooth_share=smooth_share,
+            corp_estimate=fit.p[corners],
+            corp_share=fit.fitted[corners],
+            band=band,
+            band_estimate=band_estimate,
+            band_low=band_low,
+            band_high=band_high,
+            estimate=fit.p,
+            positives=fit.weight * fit.observed,
+            negatives=fit.weight * (1 - fit.observed),
+            line=line_of(event, level),
+            auc=None if self.positive is None else self.auc(level=level),
+            event=self.event,
+            level=level,
         )
 
     def calibration_band(self, *, level: float = 0.95) -> curves.CalibrationBand:

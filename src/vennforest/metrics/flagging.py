@@ -10,11 +10,8 @@ from scipy.special import stdtrit
 
 from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import EventEstimates
-from vennforest.metrics.variance import share_interval, variance_of_sum
+from vennforest.metrics.variance import variance_of_sum
 from vennforest.scores import as_numbers
-
-Bounds = tuple[FloatArray, FloatArray]
-"""Lower and upper probabilities (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,46 +46,6 @@ class ThresholdTable:
     sure_no: FloatArray | None = None
     depends: FloatArray | None = None
     intervals: dict[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
-
-
-def threshold_table_of(
-    event: EventEstimates, at: FloatArray, bounds: Bounds | None, level: float | None
-) -> ThresholdTable:
-    """Return shares and predictive values at thresholds (t,); see `Estimates.threshold_table`."""
-    outcome, p, weight, groups = event
-    misses, hits = weight_around(p, weight * outcome, at)
-    rejections, alarms = weight_around(p, weight * (1 - outcome), at)
-    counts: dict[str, FloatArray] = {}
-    if bounds is not None:
-        (_, at_low), (sure_no, at_high) = (weight_around(end, weight, at) for end in bounds)
-        counts = {"sure_yes": at_low, "sure_no": sure_no, "depends": at_high - at_low}
-    ends: dict[str, list[tuple[float, float]]] = {}
-    happened = outcome > 0
-    for threshold in at if level is not None else ():
-        flagged = p >= threshold
-        shares = {
-            "sensitivity": (happened, flagged),
-            "specificity": (~happened, ~flagged),
-            "positive_value": (flagged, happened),
-            "negative_value": (~flagged, ~happened),
-        }
-        for name, (among, hit) in shares.items():
-            pair = (np.nan, np.nan)
-            if among.any():
-                some = None if groups is None else groups[among]
-                hits_among = hit[among].astype(np.float64)
-                pair = share_interval(hits_among, some, weight[among], level or 0.95)
-            ends.setdefault(name, []).append(pair)
-    return ThresholdTable(
-        threshold=at,
-        flagged=_share(hits + alarms, misses + rejections),
-        sensitivity=_share(hits, misses),
-        specificity=_share(rejections, alarms),
-        positive_value=_share(hits, alarms),
-        negative_value=_share(rejections, misses),
-        intervals={name: tuple(np.transpose(pairs)) for name, pairs in ends.items()},
-        **counts,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,27 +84,7 @@ class DecisionCurve:
     difference_high: FloatArray | None = None
 
 
-def decision_curve_of(
-    event: EventEstimates, at: FloatArray, versus: FloatArray | None, level: float
-) -> DecisionCurve:
-    """Return the net benefit at thresholds (t,); see `Estimates.net_benefit`."""
-    outcome, p, weight, _ = event
-    odds, constant = at / (1 - at), np.ones(len(p))
-    everyone = np.asarray(weight @ outcome - weight @ (1 - outcome) * odds) / weight.sum()
-    none = _net_gain(event, 0 * constant, at, level, -odds, 1.0)
-    all_rows = _net_gain(event, constant, at, level, -1.0, odds)
-    # The gain over the better one is the smaller of two gains, end by end.
-    gain = np.where(np.isnan(none) | np.isnan(all_rows), np.nan, np.minimum(none, all_rows))
-    band: dict[str, FloatArray] = {}
-    if versus is not None:
-        largest = np.maximum(1.0, odds)
-        compared = _net_gain(event, versus, at, level, -largest, largest)
-        names = ("difference", "difference_low", "difference_high")
-        band = dict(zip(names, compared, strict=True)) | {"versus": none[0] - compared[0]}
-    return DecisionCurve(at, none[0], none[1], none[2], everyone, gain[0], gain[1], gain[2], **band)
-
-
-def _net_gain(
+def net_gain(
     event: EventEstimates,
     versus: FloatArray,
     at: FloatArray,
@@ -206,7 +143,7 @@ def weight_around(values: FloatArray, weight: FloatArray, at: FloatArray) -> Flo
     return np.stack([below, total[-1] - below])
 
 
-def _share(part: FloatArray, rest: FloatArray) -> FloatArray:
+def share_of(part: FloatArray, rest: FloatArray) -> FloatArray:
     """Return the share (t,) of a part of a total, NaN where the total is 0."""
     share = np.full(len(part), np.nan)
     np.divide(part, part + rest, out=share, where=part + rest > 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,16 +99,8 @@ def interval_curve(
     if y is not None:
         is_event = column == encode_labels(y, m.classes, len(m))[0]
         outcome = is_event[order].astype(np.float64)
-    curve = IntervalCurve(
-        rows.astype(np.float64) + 1,
-        m.lower[cells],
-        m.upper[cells],
-        middle[cells],
-        outcome,
-        event,
-        len(m),
-    )
-    if confidence is None:
-        return curve
-    ends = confidence.lower[cells], confidence.upper[cells]
-    return replace(curve, confidence=ends, level=confidence.level)
+    x, low, high = rows.astype(np.float64) + 1, m.lower[cells], m.upper[cells]
+    ends = level = None
+    if confidence is not None:
+        ends, level = (confidence.lower[cells], confidence.upper[cells]), confidence.level
+    return IntervalCurve(x, low, high, middle[cells], outcome, event, len(m), ends, level)

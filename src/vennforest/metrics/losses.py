@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics.variance import mean_estimate
 
 
 def log_losses(p: FloatArray, codes: IntArray) -> FloatArray:
@@ -34,16 +33,3 @@ class Difference:
     def clear(self) -> bool:
         """Whether the interval excludes 0."""
         return abs(self.mean) > self.margin
-
-
-def difference_over_rows(
-    first: FloatArray,
-    second: FloatArray,
-    groups: IntArray | None,
-    units: float,
-    weight: FloatArray | None = None,
-) -> Difference:
-    """Return the mean difference of losses (n,); ``units`` as in `units_of`."""
-    weight = np.ones(len(first)) if weight is None else weight
-    estimate = mean_estimate(first - second, weight, groups, units, null=0.0)
-    return Difference(estimate.value, (estimate.high - estimate.low) / 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import expit, logit, ndtri, stdtrit
+from scipy.special import expit, logit, stdtrit
 
 from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import EventEstimates
@@ -43,7 +43,7 @@ def smooth_curve(event: EventEstimates, level: float) -> Curve:
     1 are left out. Arrays are empty if no maximum exists or all estimates are equal.
     """
     inside = event.uncertain()
-    outcome, p, weight, groups = inside
+    outcome, p, weight, _ = inside
     if (spline := _fit_spline(p, outcome, weight)) is None:
         return (np.empty(0),) * 4
     fit, knots = spline
@@ -57,8 +57,8 @@ def smooth_curve(event: EventEstimates, level: float) -> Curve:
     at_points = spline_features(logit(estimate), knots)
     middle = at_points @ fit.theta
     spread = np.einsum("ij,jk,ik->i", at_points, _covariance(fit, knots, inside), at_points)
-    df = 1e9 if groups is None else groups.max()
-    half = float(stdtrit(df, (1 + level) / 2)) * np.sqrt(np.maximum(spread, 0))
+    quantile = float(stdtrit(_degrees_of_freedom(inside), (1 + level) / 2))
+    half = quantile * np.sqrt(np.maximum(spread, 0))
     return estimate, expit(middle), expit(middle - half), expit(middle + half)
 
 
@@ -148,7 +148,8 @@ def distances_of(
         # Their own variance rises with them, so the interval is a score interval.
         nulls = measures(z[:, None] + noise)
         draws = measures((z + excess)[:, None] + noise)[0] ** 2
-        square, quantile = 2 * values[0] ** 2 - draws.mean(), float(ndtri((1 + level) / 2))
+        square = 2 * values[0] ** 2 - draws.mean()
+        quantile = float(stdtrit(_degrees_of_freedom(inside), (1 + level) / 2))
         variance = float((nulls[0] ** 2).var())
         rise = quantile**2 * max(float(draws.var()) - variance, 0.0) / max(values[0] ** 2, 1e-300)
         half = np.sqrt(max(quantile**2 * variance + rise * square + rise**2 / 4, 0.0))
@@ -157,6 +158,11 @@ def distances_of(
     ici, e50, e90, emax = (IntervalEstimate(float(value)) for value in values)
     ici = replace(ici, low=float(ends[0]), high=float(ends[1])).within(0.0, 1.0)
     return CalibrationDistances(ici, e50, e90, emax, dict(zip(names, chance.tolist(), strict=True)))
+
+
+def _degrees_of_freedom(event: EventEstimates) -> float:
+    """Return one less than the number of groups; of independent rows it is as good as infinite."""
+    return 1e9 if event.groups is None else float(event.groups.max())
 
 
 def _covariance(fit: LogisticFit, knots: FloatArray, event: EventEstimates) -> FloatArray:

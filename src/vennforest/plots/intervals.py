@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest._validation import FloatArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import IntervalCurve, interval_curve
 from vennforest.multiprobability import Multiprobability
@@ -21,6 +20,12 @@ if TYPE_CHECKING:
 
 MAX_SINGLE_BARS = 80
 """Maximum number of objects that are drawn as bars of their own."""
+
+OUTCOME_TICKS = (
+    (1.0, 1.045, COLOURS[1], "It happened (top)"),
+    (0.0, -0.045, GREY, "It did not (bottom)"),
+)
+"""Outcomes, the height of their ticks, colours and names."""
 
 
 class IntervalDisplay:
@@ -127,8 +132,10 @@ class IntervalDisplay:
             markersize=3.5,
             label="Probability",
         )[0]
-        if curve.outcome is not None:
-            self._draw_outcomes(curve.outcome)
+        for value, at, color, label in () if curve.outcome is None else OUTCOME_TICKS:
+            x = curve.x[curve.outcome == value]
+            look = {"marker": "|", "color": color, "label": label, "alpha": 1.0 if as_bars else 0.5}
+            ax.plot(x, np.full(len(x), at), ls="", clip_on=False, **look)
         is_of_label = curve.event == "predicted label"
         event_name = "the predicted label" if is_of_label else f"“{short(curve.event)}”"
         subset = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
@@ -142,13 +149,3 @@ class IntervalDisplay:
         handles, labels = ax.get_legend_handles_labels()
         legend(ax, list(zip(labels, handles, strict=True)), title or "")
         return self
-
-    def _draw_outcomes(self, outcome: FloatArray) -> None:
-        alpha = 1.0 if len(self.curve.x) <= MAX_SINGLE_BARS else 0.5
-        for value, at, color, label in (
-            (1.0, 1.045, COLOURS[1], "It happened (top)"),
-            (0.0, -0.045, GREY, "It did not (bottom)"),
-        ):
-            x = self.curve.x[outcome == value]
-            look: dict[str, Any] = {"marker": "|", "color": color, "label": label}
-            self.ax_.plot(x, np.full(len(x), at), ls="", alpha=alpha, clip_on=False, **look)

@@ -165,9 +165,14 @@ class ReliabilityDisplay:
         ideal = ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":")[0]
         has_band = bool(band and len(first.band_estimate))
         self._draw_curves(low, has_band)
-        x_label, y_label = _axis_labels(first.event)
+        x_label, y_label = "Predicted probability that the label is right", "Labels that were right"
+        if first.event != "predicted label":
+            name = f"“{short(first.event)}”"
+            x_label, y_label = f"Predicted probability of {name}", f"How often {name} was observed"
         if log:
-            self._draw_log()
+            ax.set(xscale="log", yscale="log")
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_minor_formatter("")
         ax.set(xlim=(low, high), ylim=(low, high), ylabel=wrapped(ax, y_label))
         percents(ax.xaxis, ax.yaxis)
         plain(ax)
@@ -184,7 +189,14 @@ class ReliabilityDisplay:
         if statistics:
             marks = [f"dots: {len(first.bin_share)} groups of rows"]
             marks += [f"bars{', band' * has_band}: {100 * first.level:g}% intervals"]
-            entries[0] = "\n".join([entries[0][0], *marks, *_statistics(first)]), entries[0][1]
+            line = first.line
+            titles: dict[str, Any] = {"O/E": line.observed_expected, "intercept": line.intercept}
+            titles |= {"slope": line.slope} | ({} if first.auc is None else {"C": first.auc})
+            for name, of in titles.items():
+                if np.isfinite([of.value, of.low]).all():
+                    text = f"{name} {of.value:.2f} ({of.low:.2f} to {of.high:.2f})"
+                    marks.append(text.replace("-0.00", "0.00").replace("-", "−"))
+            entries[0] = "\n".join([entries[0][0], *marks]), entries[0][1]
         legend(ax, [*entries, ("perfectly calibrated", ideal)], title)
         root: Any = ax.figure.figure
         for _ in range(2):  # what is below the axes shrinks with them: the layout converges
@@ -225,27 +237,17 @@ class ReliabilityDisplay:
             look = {"color": style(0).color, "alpha": 0.15, "linewidth": 0}
             ax.fill_between(first.band_estimate, bottom, top, **look)
         for i, curve in reversed(list(enumerate(self.curves.values()))):  # the first on top
-            self._draw_bins(curve, i, lowest)
-
-    def _draw_log(self) -> None:
-        self.ax_.set_xscale("log")
-        self.ax_.set_yscale("log")
-        for axis in (self.ax_.xaxis, self.ax_.yaxis):
-            axis.set_minor_formatter("")
-
-    def _draw_bins(self, curve: ReliabilityCurve, i: int, lowest: float) -> None:
-        look = style(i)
-        self.ax_.scatter(
-            curve.bin_estimate,
-            np.maximum(curve.bin_share, lowest),
-            s=30,
-            marker=look.marker,
-            facecolor="white",
-            edgecolor=look.color,
-            linewidth=1.4,
-            zorder=4,
-            clip_on=False,
-        )
+            ax.scatter(
+                curve.bin_estimate,
+                np.maximum(curve.bin_share, lowest),
+                s=30,
+                marker=style(i).marker,
+                facecolor="white",
+                edgecolor=style(i).color,
+                linewidth=1.4,
+                zorder=4,
+                clip_on=False,
+            )
 
     def _draw_histogram(self, curve: ReliabilityCurve, label: str, log: bool) -> Axes:
         below = self.ax_.inset_axes((0, -0.26, 1, 0.2), sharex=self.ax_)
@@ -266,24 +268,3 @@ class ReliabilityDisplay:
         percents(below.xaxis)
         self.ax_.tick_params(labelbottom=False)
         return below
-
-
-def _statistics(curve: ReliabilityCurve) -> list[str]:
-    """Return O/E, intercept, slope and C (the AUC) as lines of text, where defined."""
-    line = curve.line
-    titles: dict[str, Any] = {"O/E": line.observed_expected, "intercept": line.intercept}
-    titles |= {"slope": line.slope} | ({} if curve.auc is None else {"C": curve.auc})
-    rows = [(title, *list(vars(estimate).values())[:3]) for title, estimate in titles.items()]
-    texts = [
-        f"{title} {value:.2f} ({low:.2f} to {high:.2f})"
-        for title, value, low, high in rows
-        if np.isfinite([value, low]).all()
-    ]
-    return [text.replace("-0.00", "0.00").replace("-", "−") for text in texts]
-
-
-def _axis_labels(event: str) -> tuple[str, str]:
-    if event == "predicted label":
-        return "Predicted probability that the label is right", "Labels that were right"
-    name = f"“{short(event)}”"
-    return f"Predicted probability of {name}", f"How often {name} was observed"

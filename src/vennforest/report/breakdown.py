@@ -11,13 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import IntArray, group_names, has_leading_zeros, is_missing
-from vennforest.metrics.calibration_line import line_of
+from vennforest.metrics.calibration_line import UNDEFINED
 from vennforest.metrics.losses import squared_losses
 from vennforest.metrics.variance import share_interval, with_ends
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.measures import Event, MethodEstimates, Predictions
-from vennforest.report.sections import MAX_RATIO
+from vennforest.report.measures import MAX_RATIO, Event, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
 from vennforest.validation.grades import MISSING
 
@@ -35,6 +34,7 @@ MAX_VALUES = 12
 N_NUMBER_PARTS = 4
 """Number of parts of similar size for columns with many different numbers."""
 
+MEASURES_OF_PARTS = ("observed_expected", "slope", "auc")
 MIN_ROWS_TO_TEST = 20
 PART_LEVEL = 0.05
 """Level of the tests of parts of the rows, for all of them together."""
@@ -67,15 +67,12 @@ def summarise(predictions: Predictions, event: Event, rows: IntArray) -> dict[st
     return summary
 
 
-def level_edges(is_rare: bool) -> tuple[float, ...]:
-    """Return the edges of the levels of probability."""
-    return RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
-
-
-def levels(predictions: Predictions, estimates: MethodEstimates) -> pd.DataFrame:
+def levels(
+    predictions: Predictions, estimates: MethodEstimates, edges: Sequence[float]
+) -> pd.DataFrame:
     """Return expected and observed frequencies by level of probability, closed below."""
     event = predictions.event(estimates)
-    level = np.searchsorted(level_edges(predictions.is_rare)[1:-1], event.p, side="right")
+    level = np.searchsorted(edges[1:-1], event.p, side="right")
     rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
     return pd.DataFrame([summarise(predictions, event, rows) for rows in rows_of_levels])
 
@@ -126,19 +123,23 @@ def subgroups(
     rejected, and the mean is off by more than the tolerance or the slope by more than a tenth.
     """
     event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
-    parts = [
-        {
-            "column": column,
-            "part": name,
-            "period": period,
-            **summarise(predictions, event, rows),
-            "brier": predictions.mean(losses, rows),
-            **_tested_part(predictions, estimates, rows),
-        }
-        for column, values in by.items()
-        for period, named_rows in [parts_of_column(values, column)]
-        for name, rows in named_rows
-    ]
+    judged = predictions.judged(estimates)
+    parts: list[dict[str, Any]] = []
+    for column, values in by.items():
+        period, named_rows = parts_of_column(values, column)
+        for name, rows in named_rows:
+            part: dict[str, Any] = {"column": column, "part": name, "period": period}
+            part |= summarise(predictions, event, rows)
+            part["brier"] = predictions.mean(losses, rows)
+            measures, pvalue = dict.fromkeys(MEASURES_OF_PARTS, UNDEFINED), np.nan
+            if len(rows) >= MIN_ROWS_TO_TEST:
+                measures, pvalue = (
+                    judged.take(rows).calibration_and_ranking(),
+                    judged.tests(rows).pvalue,
+                )
+            for key, estimate in measures.items():
+                part |= with_ends(key, estimate.value, estimate.low, estimate.high)
+            parts.append(part | {"pvalue": pvalue})
     frame = pd.DataFrame(parts)
     tested = frame["pvalue"].notna()
     frame["adjusted"] = np.nan
@@ -158,28 +159,9 @@ def subgroups(
     return frame.set_index(["column", "part"])
 
 
-def rejected_parts(subgroups: pd.DataFrame, column: str) -> dict[str, list[str]]:
-    """Return the parts by one column where calibration is off, by what is wrong there."""
-    off = subgroups.xs(column)["off"]
+def rejected_parts(off: pd.Series) -> dict[str, list[str]]:
+    """Return the names of the parts where calibration is off, by what is wrong there."""
     return {way: off.index[off == way].tolist() for way in off.unique() if way}
-
-
-def _tested_part(
-    predictions: Predictions, estimates: MethodEstimates, rows: IntArray
-) -> dict[str, float]:
-    """Return measures with their intervals and the p-value of calibration; NaN for few rows."""
-    names = ("observed_expected", "slope", "auc")
-    if len(rows) < MIN_ROWS_TO_TEST:
-        keys = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
-        return dict.fromkeys([*keys, "pvalue"], np.nan)
-    judged = predictions.judged(estimates)
-    part = judged.take(rows)
-    with np.errstate(invalid="ignore"):
-        line = line_of(part.main(), 0.95)
-    measures: dict[str, float] = {}
-    for name, of in zip(names, (line.observed_expected, line.slope, part.auc()), strict=True):
-        measures |= with_ends(name, of.value, of.low, of.high)
-    return measures | {"pvalue": judged.tests(rows).pvalue}
 
 
 def parts_of_column(

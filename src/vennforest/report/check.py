@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import class_probabilities
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, InputError, encode_labels, text_of_label
+from vennforest._validation import InputError, encode_labels, text_of_label
 from vennforest.calibrators.direction import warn_of_confidence
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
@@ -112,7 +112,7 @@ def check(
     if is_model:
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
-        estimates, origin = _of_model(p, X), _origin_of_model(p, X, target, remarks)
+        estimates, origin = _of_model(p, X, target, remarks)
         if (prior := class_shares_of(p)) is not None:
             settings["prior"] = dict(zip(labels, prior.tolist(), strict=True))
     else:
@@ -123,8 +123,12 @@ def check(
         for of_model in estimates.values() if len(labels) == 2 else ():
             of_second = of_model.p[:, 1]
             warn_of_confidence(ScoreCounts.from_scores(of_second, y, classes=labels))
-    if positive is None and len(labels) == 2:
-        positive = _positive_label(labels, prior)
+    if positive is None and len(labels) == 2:  # it must not depend on the rows
+        texts = tuple(text_of_label(label).casefold() for label in labels.tolist())
+        if prior is not None:
+            positive = labels.tolist()[int(prior[1] <= prior[0])]
+        elif texts in LABELS_OF_EVENTS:
+            positive = labels.tolist()[1]
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     frame = as_pandas(X) if is_model and names_of_columns(X) is not None else None
     asked = Question(name=name, positive=positive, predictors=frame, **question)
@@ -162,37 +166,55 @@ def _weighted(
     return replace(predictions.take(rows), codes=judged.codes, weight=judged.weight)
 
 
-def _positive_label(labels: NDArray[Any], prior: FloatArray | None) -> Any:
-    """Return the positive one of two labels if it does not depend on the rows, else None.
-
-    It is the rarer one by the shares (2,) that the model was fitted to, and without these the
-    second of `LABELS_OF_EVENTS`.
-    """
-    if prior is not None:
-        return labels.tolist()[int(prior[1] <= prior[0])]
-    texts = tuple(text_of_label(label).casefold() for label in labels.tolist())
-    return labels.tolist()[1] if texts in LABELS_OF_EVENTS else None
-
-
 def _of_arrays(
     p: Any, labels: NDArray[Any], n: int, positive: Any, named: ArrayLike | None
 ) -> dict[str, MethodEstimates]:
-    """Return the estimates of each model, given as ``p`` of `check`, for n rows.
+    """Return the estimates (n, k) of each model, given as ``p`` of `check`.
 
     ``named`` are the classes in the order of the columns, see `in_class_order`.
     """
     by_model = p if isinstance(p, Mapping) else {UNNAMED_PREDICTIONS: p}
     if not by_model:
         raise InputError("p must be of at least one model, got none")
-    names = {key: f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key) for key in by_model}
-    return {
-        names[key]: _estimates(names[key], values, labels, n, positive, named)
-        for key, values in by_model.items()
-    }
+    estimates = {}
+    for key, values in by_model.items():
+        name = f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key)
+        bounds: Any = None
+        if isinstance(values, Multiprobability):
+            values, bounds = values.merge("log"), values
+        elif isinstance(values, tuple) and isinstance(values[-1], Multiprobability):
+            values, bounds = values
+        if bounds is not None and (bounds.classes.tolist() != labels.tolist() or len(bounds) != n):
+            raise InputError(
+                f"p of {name!r} must be of {n} rows and of the classes {shown(labels.tolist())}"
+            )
+        try:
+            columns = check_probabilities(values, labels, named)
+        except ValueError as error:
+            raise InputError(f"p of {name!r}: {error}") from error
+        if len(columns) != n:
+            raise InputError(f"p of {name!r} must be of {n} rows, got {len(columns)}")
+        if columns.ndim == 1 and len(labels) == 2:
+            is_of_first = positive is not None and str(labels[0]) == str(positive)
+            pair = [columns, 1 - columns] if is_of_first else [1 - columns, columns]
+            columns = np.column_stack(pair)
+        n_columns = 1 if columns.ndim == 1 else columns.shape[1]
+        if n_columns != len(labels):
+            raise InputError(
+                f"p of {name!r} must have a column for each of {len(labels)} classes "
+                f"({', '.join(map(str, labels[:8]))}), got {n_columns}"
+            )
+        estimates[name] = MethodEstimates(columns, bounds)
+    return estimates
 
 
-def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origin:
-    """Return the origin of a fitted model's predictions; a note says what they depend on."""
+def _of_model(
+    model: Any, X: Any, target: str, notes: list[str]
+) -> tuple[dict[str, MethodEstimates], Origin]:
+    """Return the estimates of a fitted classifier, then of its raw model if there is only one.
+
+    A note says on what the predictions, whose origin is returned too, depend.
+    """
     is_trained_on_rows = are_training_rows(model, X if hasattr(X, "shape") else np.asarray(X))
     notes.append(
         "The model seems to have been trained or calibrated on these rows, so all numbers on "
@@ -201,42 +223,7 @@ def _origin_of_model(model: Any, X: Any, target: str, notes: list[str]) -> Origi
         else "The numbers are right only if the model was not trained on these rows."
     )
     names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
-    return Origin("model", target, "model", names, trained_on_rows=is_trained_on_rows)
-
-
-def _estimates(
-    name: str, values: Any, labels: NDArray[Any], n: int, positive: Any, named: ArrayLike | None
-) -> MethodEstimates:
-    """Return the estimates of one model, (n, k)."""
-    bounds = None
-    if isinstance(values, Multiprobability):
-        values, bounds = values.merge("log"), values
-    elif isinstance(values, tuple) and isinstance(values[-1], Multiprobability):
-        values, bounds = values
-    if bounds is not None and (bounds.classes.tolist() != labels.tolist() or len(bounds) != n):
-        raise InputError(
-            f"p of {name!r} must be of {n} rows and of the classes {shown(labels.tolist())}"
-        )
-    try:
-        p = check_probabilities(values, labels, named)
-    except ValueError as error:
-        raise InputError(f"p of {name!r}: {error}") from error
-    if len(p) != n:
-        raise InputError(f"p of {name!r} must be of {n} rows, got {len(p)}")
-    if p.ndim == 1 and len(labels) == 2:
-        is_of_first = positive is not None and str(labels[0]) == str(positive)
-        p = np.column_stack([p, 1 - p] if is_of_first else [1 - p, p])
-    n_columns = 1 if p.ndim == 1 else p.shape[1]
-    if n_columns != len(labels):
-        raise InputError(
-            f"p of {name!r} must have a column for each of {len(labels)} classes "
-            f"({', '.join(map(str, labels[:8]))}), got {n_columns}"
-        )
-    return MethodEstimates(p, bounds)
-
-
-def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
-    """Return the estimates of a fitted classifier, then of its raw model if there is only one."""
+    origin = Origin("model", target, "model", names, trained_on_rows=is_trained_on_rows)
     p = class_probabilities(model, X)[0]
     bounds = confidence = None
     if hasattr(model, "predict_multiprobability"):
@@ -251,4 +238,4 @@ def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             estimates[RAW] = MethodEstimates(class_probabilities(fitted[0], X)[0])
-    return estimates
+    return estimates, origin

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,17 +11,17 @@ from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import CalibrationLine, IntervalEstimate
+from vennforest.metrics import CalibrationTests, Estimates, IntervalEstimate
 from vennforest.metrics.losses import Difference, log_losses, squared_losses
 from vennforest.metrics.variance import with_ends
 from vennforest.report.measures import (
     BASELINE,
     CALIBRATION_TEST_LEVEL,
+    MAX_RATIO,
     Measures,
     MethodEstimates,
     Predictions,
 )
-from vennforest.report.sections import MAX_RATIO
 
 NEGLIGIBLE_LOSS = 0.01
 """Relative difference of log losses up to which a method with bounds is preferred."""
@@ -76,24 +75,20 @@ def choose(
 
 
 def compare_losses(first: str, second: str, predictions: Predictions) -> Difference:
-    """Return the first method's loss minus the second's: log loss, or Brier score if one is inf."""
-    pair = predictions.estimates[first], predictions.estimates[second]
-    over_folds = partial(difference_over_folds, predictions=predictions)
-    return difference_of_losses(*pair, predictions.codes, over_folds)
+    """Return the first method's loss minus the second's, over folds."""
+    pair = [predictions.estimates[name].p for name in (first, second)]
+    losses, loss = finite_losses(pair, predictions.codes)
+    return replace(difference_over_folds(losses[0], losses[1], predictions), loss=loss)
 
 
-def difference_of_losses(
-    first: MethodEstimates,
-    second: MethodEstimates,
-    codes: IntArray,
-    difference: Callable[[FloatArray, FloatArray], Difference],
-) -> Difference:
-    """Return the difference of two log losses, or of Brier scores if one of these is infinite."""
-    losses = log_losses(first.p, codes), log_losses(second.p, codes)
+def finite_losses(
+    probabilities: Sequence[FloatArray], codes: IntArray
+) -> tuple[list[FloatArray], str]:
+    """Return log losses (n,), or squared ones if one of these is infinite, and their name."""
+    losses = [log_losses(p, codes) for p in probabilities]
     if np.isfinite(losses).all():
-        return difference(*losses)
-    losses = squared_losses(first.p, codes), squared_losses(second.p, codes)
-    return replace(difference(*losses), loss="Brier score")
+        return losses, "log loss"
+    return [squared_losses(p, codes) for p in probabilities], "Brier score"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,30 +132,18 @@ class Costs:
         return p if 0 < p < 1 else None
 
 
-def lines_off(predictions: Predictions, estimates: MethodEstimates) -> dict[str, IntervalEstimate]:
+def lines_off(judged: Estimates, measures: Measures) -> dict[str, IntervalEstimate]:
     """Return slope and observed over expected where they are off by more than a tenth.
 
-    Each is tested at half the level of the tests of calibration; nothing with more classes.
+    Each is tested at half the level of the tests of calibration.
     """
-    if predictions.positive is None:
-        return {}
-    line = line_of_method(predictions, estimates)
-    tested = line_of_method(predictions, estimates, 1 - CALIBRATION_TEST_LEVEL / 2)
-    off = {}
+    tested, off = judged.line(level=1 - CALIBRATION_TEST_LEVEL / 2), {}
     for name in ("slope", "observed_expected"):
         interval = getattr(tested, name)
         is_clear = interval.low > 1 or interval.high < 1
         if is_clear and abs(interval.value - 1) > MAX_RATIO:
-            off[name] = getattr(line, name)
+            off[name] = measures.intervals[name]
     return off
-
-
-def line_of_method(
-    predictions: Predictions, estimates: MethodEstimates, level: float = 0.95
-) -> CalibrationLine:
-    """Return observed over expected, intercept and slope of one method, with intervals."""
-    with np.errstate(invalid="ignore"):  # probabilities that separate the classes
-        return predictions.judged(estimates).line(level=level)
 
 
 def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
@@ -179,11 +162,6 @@ def costs_of(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates
     )
 
 
-def skill(score: float, reference: float) -> float:
-    """Return 1 - score / reference, NaN if the reference, the score of the base rate, is 0."""
-    return 1 - score / reference if reference else float("nan")
-
-
 def methods_frame(
     predictions: Predictions,
     measures: Mapping[str, Measures],
@@ -194,24 +172,18 @@ def methods_frame(
     """Return the measures of each method and of the baseline, with intervals."""
     rows = {}
     for name, values in measures.items():
-        of_method = predictions.estimates.get(name) or predictions.baseline()
-        judged = predictions.judged(of_method)
-        row = {"name": names.get(name, name), **asdict(values)}
+        row = {"name": names.get(name, name), **vars(values)}
+        estimates, certain, _ = (row.pop(key) for key in ("intervals", "certain", "tests"))
         row["miscalibration"] = values.miscalibration
-        estimates = vars(judged.losses())
-        if name != BASELINE:
-            estimates["auc"] = judged.auc()
-        if predictions.positive is not None and name != BASELINE:
-            estimates |= (line := vars(line_of_method(predictions, of_method)))
-            row["certain"] = line["certain"]
-            if name == method:
-                distances = vars(judged.distances())
-                chances = distances.pop("by_chance").items()
-                row |= {f"{key}_by_chance": value for key, value in chances}
-                estimates |= distances
+        if certain is not None:
+            row["certain"] = certain
+        if predictions.positive is not None and name == method:
+            distances = vars(predictions.judged(predictions.estimates[name]).distances())
+            chances = distances.pop("by_chance").items()
+            row |= {f"{key}_by_chance": value for key, value in chances}
+            estimates = {**estimates, **distances}
         for key, estimate in estimates.items():
-            if key != "certain":
-                row |= with_ends(key, estimate.value, estimate.low, estimate.high)
+            row |= with_ends(key, estimate.value, estimate.low, estimate.high)
         if costs is not None and name != BASELINE:
             row["mean_cost"] = costs.mean[name]
         rows[name] = row
@@ -219,7 +191,7 @@ def methods_frame(
 
 
 def classes_frame(
-    predictions: Predictions, estimates: MethodEstimates, tolerance: float
+    predictions: Predictions, p: FloatArray, tests: CalibrationTests, tolerance: float
 ) -> pd.DataFrame:
     """Return frequency, mean probability, recall and precision of each class, and its test.
 
@@ -227,10 +199,9 @@ def classes_frame(
     and the mean is off by more than the tolerance.
     """
     codes, weight = predictions.codes, predictions.weights
-    k, p = len(predictions.classes), estimates.p
-    predicted, counts = p.argmax(axis=1), np.bincount(codes, weight, minlength=k)
+    k, predicted = len(predictions.classes), p.argmax(axis=1)
+    counts = np.bincount(codes, weight, minlength=k)
     hits = np.bincount(codes, weight * (predicted == codes), minlength=k)
-    tests = predictions.judged(estimates).tests()
     is_rejected = tests.class_pvalues < CALIBRATION_TEST_LEVEL
     excess = tests.class_excess
     with np.errstate(invalid="ignore"):

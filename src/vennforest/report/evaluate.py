@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import FloatArray, InputError, check_weights
+from vennforest._validation import InputError, check_weights
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
@@ -140,7 +140,15 @@ def evaluate(
     unknown = [method for method in methods or () if method not in METHODS]
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
-    noun, is_table = _noun(estimator), names_of_columns(X) is not None
+    is_named = estimator is None or isinstance(estimator, str)
+    noun, is_table = type(estimator).__name__, names_of_columns(X) is not None
+    if is_named:
+        noun = named_estimator(estimator).title
+    elif isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            "estimator must be a name or a classifier with predict_proba (an instance, not "
+            f"fitted), got {shown(estimator)}"
+        )
     if is_table and reads_by_name(estimator):
         raise InputError(
             "estimator must be a classifier of numbers for a data frame, whose columns are encoded "
@@ -164,7 +172,6 @@ def evaluate(
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
     named = partial(make_estimator, n_trees=n_trees, seed=random_state, n_jobs=n_jobs)
-    is_named = estimator is None or isinstance(estimator, str)
     classifier = named(estimator) if is_named else estimator
     if is_table:
         classifier = table_pipeline(
@@ -181,7 +188,12 @@ def evaluate(
     if time is not None:
         design = replace(design, kind="time", values=times(time, "time"))
     if names is not None:
-        design = replace(design, kind="sites", values=_site_codes(names, X.shape[0], time))
+        if time is not None:
+            raise InputError("site and time must not both be given: each says how rows are split")
+        if len(names) != X.shape[0]:
+            raise InputError(f"site must have shape ({X.shape[0]},), got {len(names)} values")
+        codes = np.where(names == MISSING, np.nan, np.unique(names, return_inverse=True)[1])
+        design = replace(design, kind="sites", values=codes)
     if sample_weight is not None and compare:
         remarks.append("Other models are not compared, since a blend of them has no weights.")
         compare = ()
@@ -222,25 +234,3 @@ def evaluate(
     return assemble(
         predictions, origin, question, X.shape[0], notes=remarks, settings=settings, model=model
     )
-
-
-def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:
-    """Return the code of each row's site (n,), NaN where it is missing."""
-    if time is not None:
-        raise InputError("site and time must not both be given: each says how rows are split")
-    if len(names) != n:
-        raise InputError(f"site must have shape ({n},), got {len(names)} values")
-    codes = np.unique(names, return_inverse=True)[1]
-    return np.where(names == MISSING, np.nan, codes)
-
-
-def _noun(estimator: Any) -> str:
-    """Return the noun for the estimator in sentences; raise an error unless it is unfitted."""
-    if estimator is None or isinstance(estimator, str):
-        return named_estimator(estimator).title
-    if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
-        raise InputError(
-            "estimator must be a name or a classifier with predict_proba (an instance, not "
-            f"fitted), got {shown(estimator)}"
-        )
-    return type(estimator).__name__

@@ -6,20 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from operator import attrgetter
 from pathlib import Path
 from platform import python_version
 from typing import Any
 
-import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest._files import write_text
+from vennforest._files import write_text, written_whole
 from vennforest._program import __version__
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
+from vennforest.report import figures
 from vennforest.report.findings import Findings, Origin, Question, find
 from vennforest.report.measures import BASELINE, RAW, Predictions
-from vennforest.report.sections import Section
+from vennforest.report.page import render
 from vennforest.report.verdict import Verdict, judge
 from vennforest.report.words import paragraphs, templates
 
@@ -64,40 +65,13 @@ class Evaluation:
     predictions: Predictions
     model: CalibratedClassifier | None = None
 
-    @property
-    def methods(self) -> pd.DataFrame:
-        """Measures of each method and of the baseline."""
-        return self.findings.methods
-
-    @property
-    def levels(self) -> pd.DataFrame:
-        """Expected and observed by level of probability."""
-        return self.findings.levels
-
-    @property
-    def classes(self) -> pd.DataFrame:
-        """Share, mean probability, recall, precision and test of each class."""
-        return self.findings.classes
-
-    @property
-    def thresholds(self) -> pd.DataFrame | None:
-        """The effects of flagging rows."""
-        return self.findings.thresholds
-
-    @property
-    def subgroups(self) -> pd.DataFrame | None:
-        """Calibration and errors of parts of the rows."""
-        return self.findings.subgroups
-
-    @property
-    def sections(self) -> Mapping[str, Section]:
-        """What further questions found."""
-        return self.findings.sections
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences on what was left out or done differently."""
-        return self.findings.notes
+    methods = property(attrgetter("findings.methods"), doc="Measures of all methods.")
+    levels = property(attrgetter("findings.levels"), doc="Expected and observed by probability.")
+    classes = property(attrgetter("findings.classes"), doc="Measures and test of each class.")
+    thresholds = property(attrgetter("findings.thresholds"), doc="The effects of flagging rows.")
+    subgroups = property(attrgetter("findings.subgroups"), doc="Measures of parts of the rows.")
+    sections = property(attrgetter("findings.sections"), doc="What further questions found.")
+    notes = property(attrgetter("findings.notes"), doc="What was left out or done differently.")
 
     @property
     def probabilities(self) -> dict[str, NDArray[Any]]:
@@ -117,8 +91,6 @@ class Evaluation:
         return f"{self.findings.name}: {counts}\n{self.verdict.sentence}\n\n{table}"
 
     def _repr_html_(self) -> str:
-        from vennforest.report.page import render
-
         page = render(self).replace("&", "&amp;").replace('"', "&quot;")
         return (
             f'<iframe srcdoc="{page}" style="width:100%;height:80vh;border:1px solid #ccc" '
@@ -139,8 +111,6 @@ class Evaluation:
         is the one that made the page, and ``inputs`` are the files that it read, with their
         ``path`` and ``sha256``. If the file cannot be written, an existing one is kept.
         """
-        from vennforest.report.page import render
-
         write_text(path, render(self, advised, command, inputs))
 
     def to_figures(
@@ -158,9 +128,16 @@ class Evaluation:
         are where the axes of the first two begin and end, by default where the data do. Returns
         their names.
         """
-        from vennforest.report.figures import write_pictures
-
-        return write_pictures(self.findings, self.predictions, Path(folder), width, limits)
+        available, folder = figures.pictures(self.findings, self.predictions, limits), Path(folder)
+        folder.mkdir(exist_ok=True)
+        for name, picture in available.items():
+            files = figures.encode(name, picture, figures.ENDINGS[:-1], width)
+            for ending, content in files.items():
+                with written_whole(folder / f"{name}.{ending}") as part:
+                    part.write_bytes(content)
+            if picture.data is not None:
+                write_text(folder / f"{name}.csv", picture.data.to_csv(index=False))
+        return list(available)
 
     def to_text(self, inputs: Sequence[Mapping[str, Any]] = ()) -> str:
         """Return methods and results as Markdown, in the order of TRIPOD+AI.
@@ -190,7 +167,8 @@ def assemble(
     **run: Any,
 ) -> Evaluation:
     """Answer a question about predictions; see `find`. ``model`` becomes the recommended one."""
-    findings, predictions = find(predictions, origin, question, n_rows, **run)
+    predictions = question.with_positive(predictions)
+    findings = find(predictions, origin, question, n_rows, **run)
     verdict = judge(findings)
     if model is not None:
         model.set_params(method=findings.method)

@@ -9,17 +9,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest._files import write_text, written_whole
 from vennforest._messages import needed
 from vennforest._validation import FloatArray
-from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
+from vennforest.metrics import interval_curve, reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, short, style
 from vennforest.report.findings import Findings
@@ -72,7 +70,7 @@ class Picture:
 
 def draw(name: str, picture: Picture) -> str:
     """Return a picture as an HTML image."""
-    content = encode(name, picture, STYLE["font.size"], ["svg"])["svg"]
+    content = encode(name, picture, ["svg"])["svg"]
     width = round(1.45 * 72 * picture.size[0])
     return (
         f'<img alt="{html.escape(picture.alt)}" style="max-width:{width}px" '
@@ -81,13 +79,18 @@ def draw(name: str, picture: Picture) -> str:
 
 
 def encode(
-    name: str, picture: Picture, font_size: float, formats: Sequence[str], scale: float = 1.0
+    name: str, picture: Picture, formats: Sequence[str], width: float | None = None
 ) -> dict[str, bytes]:
-    """Return the bytes of a picture in each format; they are reproducible."""
+    """Return the bytes of a picture in each format; they are reproducible.
+
+    Pictures of a given width, in millimetres, have letters of 7.5 points.
+    """
     matplotlib = needed("matplotlib", "pictures")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
+    font_size = STYLE["font.size"] if width is None else PRINTED_FONT_SIZE
     look: dict[Any, Any] = {"font.size": font_size, "axes.titlesize": font_size}
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     files = {}
@@ -176,48 +179,24 @@ def _forest(frame: Any) -> Picture:
     return Picture((9.0, height), paint, alt, frame.reset_index())
 
 
-def write_pictures(
-    findings: Findings,
-    predictions: Predictions,
-    folder: Path,
-    width: float | None = None,
-    limits: Limits = None,
-) -> list[str]:
-    """Write each picture as SVG, PDF, PNG and a CSV of its data; return the file names.
-
-    Pictures of a given width, in millimetres, have letters of 7.5 points.
-    """
-    available = pictures(findings, predictions, limits)
-    folder.mkdir(exist_ok=True)
-    for name, picture in available.items():
-        scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
-        font_size = STYLE["font.size"] if width is None else PRINTED_FONT_SIZE
-        files = encode(name, picture, font_size, ENDINGS[:-1], scale)
-        for ending, content in files.items():
-            with written_whole(folder / f"{name}.{ending}") as part:
-                part.write_bytes(content)
-        if picture.data is not None:
-            write_text(folder / f"{name}.csv", picture.data.to_csv(index=False))
-    return list(available)
-
-
 def _calibration(
     predictions: Predictions, methods: list[str], names: dict[str, str], limits: Limits
 ) -> Picture:
     """Return the picture of some methods' calibration, with the intervals of the first."""
-    curves = {names[method]: _curve(predictions, method) for method in methods}
+    judged = {names[m]: predictions.judged(predictions.estimates[m]) for m in methods}
+    curves = {name: estimates.reliability_curve() for name, estimates in judged.items()}
     share = predictions.share
     is_log = share is not None and share < LOG_SHARE and (limits is None or limits[0] > 0)
     titles = ("probability", "observed", "low95", "high95", "rows")
     parts = []
     for name, c in curves.items():
-        columns = {
+        values_of_parts = {
             "dots": (c.bin_estimate, c.bin_share, c.bin_low, c.bin_high, c.bin_weight),
             "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high, np.nan),
             "rows that happened": (c.estimate, 1.0, np.nan, np.nan, c.positives),
             "rows that did not": (c.estimate, 0.0, np.nan, np.nan, c.negatives),
         }
-        for part, values in columns.items():
+        for part, values in values_of_parts.items():
             cells = dict(zip(titles, values, strict=True))
             parts.append(pd.DataFrame({"method": name, "part": part, **cells}))
     return Picture(
@@ -238,26 +217,18 @@ def _decision_curve(
     p = {names[m]: predictions.estimates[m].p[:, predictions.positive] for m in methods}
     highest = max(float(np.quantile(values, 0.99)) for values in p.values())
     lowest, highest = limits or (0.0, min(max(highest, predictions.share or 0.0), 1.0))
-    thresholds, none = np.linspace(lowest, highest, N_THRESHOLDS + 2)[1:-1], np.zeros
-    curves = {
-        names[m]: decision_curve(
-            thresholds=thresholds,
-            versus=none(len(predictions.codes)),  # flagging none has net benefit 0
-            groups=predictions.groups,
-            **predictions.for_metric(predictions.estimates[m]),
-        )
-        for m in methods
-    }
+    thresholds = np.linspace(lowest, highest, N_THRESHOLDS + 2)[1:-1]
+    judged = {names[m]: predictions.judged(predictions.estimates[m]) for m in methods}
+    curves = {name: estimates.net_benefit(thresholds) for name, estimates in judged.items()}
     first = next(iter(curves.values()))
     benefits = {name: curve.net_benefit for name, curve in curves.items()}
-    benefits |= {"flag every row": first.everyone, "flag no row": none(N_THRESHOLDS)}
+    benefits |= {"flag every row": first.everyone, "flag no row": np.zeros(N_THRESHOLDS)}
 
     def paint(ax: Any) -> None:
         lines: dict[str, Any] = {
             name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
         }
-        band: Any = first.difference_low, first.difference_high
-        low, high = np.clip(band, -1, 1)  # may be ±∞
+        low, high = np.clip([first.net_benefit_low, first.net_benefit_high], -1, 1)
         ax.fill_between(thresholds, low, high, color=COLOURS[0], alpha=0.15, linewidth=0)
         for name, line in (("flag every row", "-"), ("flag no row", ":")):
             lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
@@ -268,18 +239,14 @@ def _decision_curve(
         plain(ax)
         legend(ax, list(lines.items()))
 
-    data = pd.concat(
-        pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit}).assign(
-            **{
-                end: vars(curves[name])[f"difference_{end}"]
-                for end in ("low", "high")
-                if name in curves
-            }
-        )
-        for name, benefit in benefits.items()
-    )
+    parts = []
+    for name, benefit in benefits.items():
+        columns = {"method": name, "threshold": thresholds, "net_benefit": benefit}
+        if name in curves:
+            columns |= {"low": curves[name].net_benefit_low, "high": curves[name].net_benefit_high}
+        parts.append(pd.DataFrame(columns))
     alt = f"Net benefit of deciding by {' and '.join(p)}, by threshold"
-    return Picture((4.8, 3.6), paint, alt, data)
+    return Picture((4.8, 3.6), paint, alt, pd.concat(parts))
 
 
 def _intervals(predictions: Predictions, method: str, names: dict[str, str]) -> Picture:
@@ -304,18 +271,16 @@ def _intervals(predictions: Predictions, method: str, names: dict[str, str]) -> 
     )
 
 
-def _curve(predictions: Predictions, method: str, **options: Any) -> ReliabilityCurve:
-    options = predictions.for_metric(predictions.estimates[method]) | options
-    return reliability_curve(groups=predictions.groups, **options)
-
-
 def classes(findings: Findings, predictions: Predictions) -> dict[str, str]:
     """Return a diagram of each frequent class, by the methods of the first picture."""
     methods, names = findings.shown_methods, findings.origin.names
     labels, codes = predictions.classes, predictions.codes
 
     def paint(ax: Any, j: int) -> None:
-        curves = {names[m]: _curve(predictions, m, pos_label=labels[j]) for m in methods}
+        curves = {}
+        for m in methods:
+            options = predictions.for_metric(predictions.estimates[m]) | {"pos_label": labels[j]}
+            curves[names[m]] = reliability_curve(groups=predictions.groups, **options)
         ReliabilityDisplay(curves).plot(ax=ax, statistics=False, histogram=False, title="")
         ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import InputError, IntArray
+from vennforest._validation import InputError
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference
@@ -31,7 +31,6 @@ from vennforest.report.measures import (
     Measures,
     Predictions,
     measure,
-    names_of_tests,
     rows_for_precision,
 )
 from vennforest.report.sections import Section
@@ -143,16 +142,6 @@ class Question:
             labels = [str(label) for label in predictions.classes]
             positive = labels.index(str(self.positive))
         return replace(predictions, positive=positive)
-
-    def columns(self, rows: IntArray, n: int) -> dict[str, NDArray[Any]]:
-        """Return the columns ``by`` of some of the n rows."""
-        columns = {}
-        for name, values in (self.by or {}).items():
-            array = np.asarray(values, dtype=object)
-            if array.shape != (n,):
-                raise InputError(f"by must have shape ({n},) for {name!r}, got {array.shape}")
-            columns[name] = array[rows]
-        return columns
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -305,7 +294,11 @@ class Findings:
             "ranking": Difference(max(self.auc.value - 0.5, WEAK_RANKING / 2), half),
             "gain": self.gain,
         } | ({} if self.costs is None else {"costs": self.costs.saved})
-        numbers = {name: _rows_to_detect(self.rows, effect) for name, effect in effects.items()}
+        numbers = dict.fromkeys(effects, float("nan"))
+        for name, effect in effects.items():
+            if np.isfinite(effect.margin) and effect.mean > 0:
+                ratio = POWER * effect.margin / effect.mean
+                numbers[name] = max(MIN_COLLECTED, self.rows * max(2.0, ratio**2))
         ratio = (self.best.detectable / (2 * self.tolerance)) ** 2
         factor = max(2.0 if self.judgement == "unclear" else 1.2, ratio)
         return numbers | {"calibration": self.rows * factor}
@@ -318,11 +311,11 @@ class Findings:
         """
         parts: dict[str, Any] = {}
         if self.positive is None:
-            off = self.classes["off"]
-            parts["classes"] = {way: off.index[off == way].tolist() for way in off.unique() if way}
+            parts["classes"] = breakdown.rejected_parts(self.classes["off"])
         if self.subgroups is not None:
             for column in self.subgroups.index.unique("column"):
-                parts[f"by {column}"] = breakdown.rejected_parts(self.subgroups, column)
+                off = self.subgroups.xs(column)["off"]
+                parts[f"by {column}"] = breakdown.rejected_parts(off)
         parts |= {name: section.rejected for name, section in self.sections.items()}
         parts = {
             name: {way: list(names) for way, names in ways.items() if names}
@@ -345,13 +338,6 @@ class Findings:
         values["definitions"] = json.loads(DEFINITIONS.read_text("utf-8"))
         summary: dict[str, Any] = for_json({k: v for k, v in values.items() if v is not None})
         return summary | {"positive": values["positive"], "groups": self.groups}
-
-
-def _rows_to_detect(n: int, effect: Difference) -> float:
-    """Return the number of rows that would detect an effect, from its interval for n rows."""
-    if not (np.isfinite(effect.margin) and effect.mean > 0):
-        return float("nan")
-    return max(MIN_COLLECTED, n * max(2.0, (POWER * effect.margin / effect.mean) ** 2))
 
 
 def for_json(value: Any) -> Any:
@@ -385,13 +371,11 @@ def find(
     *,
     notes: Sequence[str],
     settings: Mapping[str, Any],
-) -> tuple[Findings, Predictions]:
+) -> Findings:
     """Measure all methods, choose one, and answer every question about it.
 
-    ``n_rows`` is the number of rows given, of which some may not have been predicted. Returns the
-    predictions with their positive class too.
+    ``n_rows`` is the number of rows given, of which some may not have been predicted.
     """
-    predictions = question.with_positive(predictions)
     seed, groups, codes = question.random_state, predictions.groups, predictions.codes
     tolerance, is_binary = question.tolerance, predictions.positive is not None
     if tolerance is None:
@@ -409,7 +393,7 @@ def find(
     method, rule = next(iter(measures)), ""  # of a model what it predicts
     if origin.kind != "model":
         method, rule = comparison.choose(measures, predictions, tolerance)
-    best, shares = predictions.estimates[method], predictions.baseline()
+    best, shares = predictions.estimates[method], predictions.baseline
     baseline = measure(predictions, shares, seed)
     if predictions.weight is not None:
         n_effective = effective_rows(predictions.weight)
@@ -417,10 +401,15 @@ def find(
         notes = [*notes, f"Measures are weighted, and {weighted}"]
     event = predictions.event(best)
     judged = predictions.judged(best)
-    area = judged.auc()
+    area = measures[method].intervals["auc"]
     costs = None if matrix is None else comparison.costs_of(matrix, predictions, best)
     tie = None if costs is None else costs.tie(predictions.positive)
-    columns = question.columns(predictions.rows, n_rows)
+    columns = {}
+    for name, values in (question.by or {}).items():
+        array = np.asarray(values, dtype=object)
+        if array.shape != (n_rows,):
+            raise InputError(f"by must have shape ({n_rows},) for {name!r}, got {array.shape}")
+        columns[name] = array[predictions.rows]
     decision = by_threshold = None
     if is_binary:
         by_threshold = breakdown.thresholds(predictions, best, question.thresholds, tie)
@@ -428,6 +417,13 @@ def find(
         at = tie or predictions.share or 0.5
         frame = breakdown.thresholds(predictions, best, [min(at, 1 - 1e-9)])
         decision = {"threshold": at, "by": "costs" if tie else "share", **frame.iloc[0]}
+    edges = breakdown.RARE_LEVEL_EDGES if predictions.is_rare else breakdown.LEVEL_EDGES
+    losses, loss = comparison.finite_losses([shares.p, best.p], codes)
+    tests = "the tests of Spiegelhalter and Kuiper"
+    if groups is not None:
+        tests += " and of intercept and slope, over groups"
+    if not is_binary:
+        tests += ", of the means of all classes and of each class against the rest"
     half_width = float("nan")
     if event.confidence is not None:
         half_width = float(np.median(event.confidence[1] - event.confidence[0])) / 2
@@ -439,7 +435,7 @@ def find(
         folds=predictions.n_folds,
         positive=predictions.label,
         origin=origin,
-        tests=names_of_tests(predictions),
+        tests=tests,
         tolerance=tolerance,
         method=method,
         rule=rule,
@@ -450,17 +446,19 @@ def find(
         baseline=baseline,
         auc=area,
         # The log loss tells rare classes apart, which hardly move the Brier score.
-        gain=comparison.difference_of_losses(shares, best, codes, predictions.difference),
+        gain=replace(predictions.difference(*losses), loss=loss),
         skill=judged.log_loss_skill()
         if np.isfinite(measures[method].log_loss)
         else judged.brier_skill(),
-        lines_off=comparison.lines_off(predictions, best) if question.tolerance is None else {},
+        lines_off=comparison.lines_off(judged, measures[method])
+        if is_binary and question.tolerance is None
+        else {},
         differences={
             m: comparison.compare_losses(m, method, predictions) for m in measures if m != method
         },
-        levels=breakdown.levels(predictions, best),
-        level_edges=breakdown.level_edges(predictions.is_rare),
-        classes=comparison.classes_frame(predictions, best, tolerance),
+        levels=breakdown.levels(predictions, best, edges),
+        level_edges=edges,
+        classes=comparison.classes_frame(predictions, best.p, measures[method].tests, tolerance),
         thresholds=by_threshold,
         decision=decision,
         subgroups=breakdown.subgroups(columns, predictions, best, tolerance) if columns else None,
@@ -469,7 +467,7 @@ def find(
         rows_needed=rows_for_precision(event.p, area.value) if is_binary else {},
         falls=_falls(predictions, method),
         sections=_sections(predictions, method, origin, question),
-        comparable=comparable(judged.take(np.argsort(predictions.rows))),
+        comparable=comparable(judged, measures[method].intervals),
         settings={"random_state": seed, **settings},
         notes=list(notes),
     )
@@ -484,7 +482,7 @@ def find(
         updates = sections.compared_updates(predictions, method, prior, seed)
         if updates is not None:
             findings = replace(findings, sections={**findings.sections, "updates": updates})
-    return findings, predictions
+    return findings
 
 
 def _falls(predictions: Predictions, method: str) -> FallingFrequency | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +14,11 @@ from scipy.special import logit, ndtri
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
-from vennforest.metrics import Estimates
+from vennforest.metrics import CalibrationTests, Estimates, IntervalEstimate
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation, variance_of_sums
-from vennforest.metrics.losses import Difference, difference_over_rows, log_losses, squared_losses
-from vennforest.metrics.variance import units_of
+from vennforest.metrics.losses import Difference, log_losses, squared_losses
+from vennforest.metrics.variance import mean_estimate, units_of
 from vennforest.multiprobability import Multiprobability
 
 RAW = "none"
@@ -35,6 +36,9 @@ DETECTABLE_ERRORS = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4) + ndtri(0.8))
 
 DOUBTFUL_LEVEL = 0.1
 """p-value of the tests of calibration above which an error is attributed to chance."""
+
+MAX_RATIO = 0.1
+"""Distance of slope and observed over expected from 1 that does not matter."""
 
 N_ERROR_BINS = 15
 """Bins of the expected calibration error."""
@@ -104,6 +108,7 @@ class Predictions:
     test_ratio: float | None = None
     positive: int | None = None
     compared: Mapping[str, MethodEstimates] = field(default_factory=dict)
+    _judged: dict[MethodEstimates, Estimates] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_folds(self) -> int:
@@ -130,8 +135,9 @@ class Predictions:
         """Whether levels and thresholds are powers of ten, since the positive class is rare."""
         return self.share is not None and self.share < RARE_SHARE
 
+    @cached_property
     def baseline(self) -> MethodEstimates:
-        """Return the share of each class: the best constant probabilities."""
+        """The share of each class: the best constant probabilities."""
         shares = np.bincount(self.codes, self.weight, minlength=len(self.classes))
         return MethodEstimates(np.tile(shares / shares.sum(), (len(self.codes), 1)))
 
@@ -181,11 +187,17 @@ class Predictions:
 
     def difference(self, first: FloatArray, second: FloatArray) -> Difference:
         """Return the mean difference of losses (n,) over rows, or groups, with its interval."""
-        return difference_over_rows(first, second, self.groups, self.units, self.weight)
+        gap = mean_estimate(first - second, self.weights, self.groups, self.units, null=0.0)
+        return Difference(gap.value, (gap.high - gap.low) / 2)
 
     def judged(self, estimates: MethodEstimates) -> Estimates:
-        """Return one method's estimates with their measures."""
-        return Estimates(**self.for_metric(estimates), groups=self.groups)
+        """Return one method's estimates with their measures; the last two are kept."""
+        if estimates not in self._judged:
+            if len(self._judged) > 1:  # of many methods all would double the memory
+                del self._judged[next(iter(self._judged))]
+            options = self.for_metric(estimates)
+            self._judged[estimates] = Estimates(**options, groups=self.groups)
+        return self._judged[estimates]
 
     @property
     def units(self) -> float:
@@ -223,6 +235,13 @@ class Measures:
         Mean confidence in the predicted label minus accuracy.
     expected, observed : float
         Mean probability and share of the event.
+    intervals : dict of str to IntervalEstimate
+        Losses, AUC, and with two classes slope, intercept and observed over expected, with their
+        intervals; of the base rate losses alone.
+    tests : CalibrationTests
+        The tests of calibration.
+    certain : int or None
+        Number of rows of probability 0 or 1, with two classes.
     width : float or None
         Mean width of the bounds of the predicted label.
     """
@@ -241,6 +260,9 @@ class Measures:
     overconfidence: float
     expected: float
     observed: float
+    intervals: Mapping[str, IntervalEstimate] = field(repr=False, compare=False)
+    tests: CalibrationTests = field(repr=False, compare=False)
+    certain: int | None = None
     width: float | None = None
 
     @property
@@ -291,34 +313,33 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     weight = predictions.weights / predictions.weights.sum()
     chance = chance_errors(q, seed, groups, correlation, weight)
     spread = float(variance_of_sums(weight[:, None], q, groups, correlation)[0, 0]) ** 0.5
-    losses = log_losses(p, codes)
+    losses, area, tests = log_losses(p, codes), judged.auc(), judged.tests()
+    intervals, certain = vars(judged.losses()), None
+    if estimates is not predictions.baseline:
+        intervals["auc"] = area
+        if predictions.positive is not None:
+            intervals |= vars(judged.line())
+            certain = intervals.pop("certain")
     return Measures(
         log_loss=mean(losses),
         impossible=int(np.isinf(losses).sum()),
         brier=mean(squared_losses(p, codes)),
-        auc=judged.auc().value,
+        auc=area.value,
         accuracy=mean(p.argmax(axis=1) == codes),
         calibration_error=judged.calibration_error(bins=N_ERROR_BINS),
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, mean(residual) ** 2 - spread**2) ** 0.5,
         detectable=DETECTABLE_ERRORS * spread,
-        pvalue=judged.tests().pvalue,
+        pvalue=tests.pvalue,
         overconfidence=judged.overconfidence(),
         expected=mean(event.p),
         observed=mean(event.outcome),
+        intervals=intervals,
+        tests=tests,
+        certain=certain,
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
-
-
-def names_of_tests(predictions: Predictions) -> str:
-    """Return the names of the tests of calibration."""
-    tests = "the tests of Spiegelhalter and Kuiper"
-    if predictions.groups is not None:
-        tests += " and of intercept and slope, over groups"
-    if predictions.positive is None:
-        tests += ", of the means of all classes and of each class against the rest"
-    return tests
 
 
 def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:

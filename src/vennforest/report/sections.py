@@ -15,13 +15,13 @@ from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.decisions import threshold_for
 from vennforest.decisions.thresholds import Promise
 from vennforest.metrics import auc_interval
-from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.metrics.variance import share_interval, with_ends
-from vennforest.report.measures import BLEND, MethodEstimates, Predictions
+from vennforest.report.comparison import finite_losses
+from vennforest.report.measures import BLEND, MAX_RATIO, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
 from vennforest.tables.cells import CellColumn
-from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import (
+    MIN_ROWS,
     MISSING,
     grade_names,
     grades,
@@ -40,9 +40,6 @@ MAX_SEGMENTS = 15
 
 MAX_DESCRIBED_PARTS, MAX_DESCRIBED_PREDICTORS, MAX_DESCRIBED_VALUES = 6, 100, 4
 """Most classes, or sites, by which predictors are described, predictors, and values of each."""
-
-MAX_RATIO = 0.1
-"""Distance of slope and observed over expected from 1 that does not matter."""
 
 GRADES_OF_GROUPS = (
     "--grades must be used without --groups: its tests are of independent rows, so give one row of "
@@ -112,11 +109,8 @@ def promised_thresholds(
 def compared_models(predictions: Predictions, noun: str) -> Section:
     """Compare the report's model, called ``noun``, with the others, by losses and seconds."""
     models = {name or noun: model for name, model in predictions.compared.items()}
-    losses = {name: log_losses(model.p, predictions.codes) for name, model in models.items()}
-    loss = "log loss"
-    if not all(np.isfinite(values).all() for values in losses.values()):
-        loss = "Brier score"
-        losses = {name: squared_losses(m.p, predictions.codes) for name, m in models.items()}
+    of_rows, loss = finite_losses([model.p for model in models.values()], predictions.codes)
+    losses = dict(zip(models, of_rows, strict=True))
     rows: dict[str, dict[str, float]] = {}
     better = []
     for name, model in models.items():

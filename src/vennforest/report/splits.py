@@ -48,28 +48,26 @@ class Design:
     groups: IntArray | None = None
     values: FloatArray | None = None
 
-    def known_rows(self, rows: IntArray, notes: list[str]) -> NDArray[np.bool_]:
-        """Return a mask of the rows whose time or site is known; a note counts the others."""
-        if self.values is None:
-            return np.ones(len(rows), bool)
-        is_known = np.isfinite(self.values[rows])
-        if not is_known.all():
-            noun = "time" if self.kind == "time" else "site"
-            notes.append(f"{int((~is_known).sum()):,} rows have no {noun} and are left out.")
-        return is_known
+    def splits(
+        self, rows: IntArray, codes: IntArray, groups: IntArray | None, notes: list[str]
+    ) -> list[Split]:
+        """Return for each fold which of some rows (m,) train and which are predicted.
 
-    def groups_of(self, rows: IntArray) -> IntArray | None:
-        """Return the group codes (m,) of some rows, None without groups."""
-        return None if self.groups is None else self.groups[rows]
-
-    def splits(self, rows: IntArray, codes: IntArray, notes: list[str]) -> list[Split]:
-        """Return for each fold which of some rows (m,), with classes (m,), train and which test."""
-        groups = self.groups_of(rows)
+        Classes and groups (m,) are those of these rows.
+        """
         if self.values is None:
             return shuffled(codes, groups, self.n_folds, self.seed, notes)
+        values = self.values[rows]
         if self.kind == "time":
-            return forward(codes, self.values[rows], groups, self.n_folds)
-        return one_site_out(codes, self.values[rows], groups)
+            return forward(codes, values, groups, self.n_folds)
+        sites = np.unique(values)
+        if not 2 <= len(sites) <= MAX_SITES:
+            raise InputError(
+                f"site must have 2 to {MAX_SITES} different values, got {len(sites)}: each takes a "
+                "model of the others"
+            )
+        splits = [(np.flatnonzero(values != s), np.flatnonzero(values == s)) for s in sites]
+        return _trainable(splits, codes, groups)
 
 
 def shuffled(
@@ -103,18 +101,6 @@ def forward(
         raise InputError("time must have at least two different times, got one")
     part = equal_parts(time, min(n_folds + 1, n_times))
     splits = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in np.unique(part)[1:]]
-    return _trainable(splits, codes, groups)
-
-
-def one_site_out(codes: IntArray, site: FloatArray, groups: IntArray | None) -> list[Split]:
-    """Return a fold for each site, whose training rows are those of the other sites."""
-    sites = np.unique(site)
-    if not 2 <= len(sites) <= MAX_SITES:
-        raise InputError(
-            f"site must have 2 to {MAX_SITES} different values, got {len(sites)}: each takes a "
-            "model of the others"
-        )
-    splits = [(np.flatnonzero(site != s), np.flatnonzero(site == s)) for s in sites]
     return _trainable(splits, codes, groups)
 
 

@@ -75,14 +75,20 @@ def cross_validate(
         model = clone(model).set_params(estimator=model.estimator[1:])
     codes, classes = encode_labels(y, n=X.shape[0])
     rows, codes, classes = without_single_rows(codes, classes, notes)
-    has_place = design.known_rows(rows, notes)
+    has_place = (
+        np.ones(len(rows), bool) if design.values is None else np.isfinite(design.values[rows])
+    )
+    if not has_place.all():
+        noun = "time" if design.kind == "time" else "site"
+        notes.append(f"{int((~has_place).sum()):,} rows have no {noun} and are left out.")
     if weight is not None:
         if (weight == 0).any():
             raise InputError("sample_weight must be above 0, got 0: leave these rows out")
         weight = weight[rows[has_place]]
     rows, codes = rows[has_place], codes[has_place]
-    X, y, groups = _safe_indexing(X, rows), classes[codes], design.groups_of(rows)
-    splits = design.splits(rows, codes, notes)
+    X, y = _safe_indexing(X, rows), classes[codes]
+    groups = None if design.groups is None else design.groups[rows]
+    splits = design.splits(rows, codes, groups, notes)
     notes += audit_notes(model, X, codes, groups)
     # Out-of-bag scores are by a model of all training rows of a fold, as its encoder is.
     is_shared = encoder is not None and groups is None and leaves_rows_out(classifier)
@@ -185,9 +191,12 @@ def predict_by_others(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, classifier in list(classifiers.items()):
-            start = perf_counter()
+            start, estimator = perf_counter(), clone(classifier)
+            if isinstance(model.estimator, Pipeline):  # behind the same transformers
+                steps = [*model.estimator.steps[:-1], ("classifier", estimator)]
+                estimator = Pipeline(steps)
             try:
-                compared = _with_classifier(model, classifier).fit(X, y, **groups)
+                compared = clone(model).set_params(estimator=estimator).fit(X, y, **groups)
                 estimates[name] = _timed(compared, perf_counter() - start, X_new)
                 fitted[name] = compared
             except Exception as error:  # the report is about another model
@@ -210,14 +219,6 @@ def _timed(model: Any, seconds: float, X: Any) -> MethodEstimates:
     start = perf_counter()
     model.predict_proba(X)
     return MethodEstimates(p, seconds=seconds, predict_seconds=perf_counter() - start)
-
-
-def _with_classifier(model: CalibratedClassifier, classifier: Any) -> CalibratedClassifier:
-    """Return an unfitted model with another classifier behind the same transformers."""
-    if isinstance(model.estimator, Pipeline):
-        classifier = Pipeline([*model.estimator.steps[:-1], ("classifier", classifier)])
-    copy: CalibratedClassifier = clone(model)
-    return copy.set_params(estimator=clone(classifier))
 
 
 def notes_of_folds(warned: Sequence[str]) -> list[str]:

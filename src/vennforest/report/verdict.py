@@ -74,11 +74,6 @@ def _is_blind(f: Findings) -> bool:
     return f.has_auc and not f.auc.low > 0.5
 
 
-def _by_ranking(f: Findings) -> bool:
-    """Return whether the gain over the base rate decides, since no costs do."""
-    return f.costs is None and f.has_auc
-
-
 def _needs_update(f: Findings) -> bool:
     """Return whether probabilities that were not trained here are off, or an update is chosen."""
     is_update_chosen = bool(f.rejected) and f.choice not in ("", "keep")
@@ -111,9 +106,9 @@ RULES = (
     Rule("impossible", "stop", lambda f: f.best.impossible),
     Rule("costly", "stop", lambda f: f.costs and f.costs.saved.mean <= 0),
     Rule("saving", "collect", lambda f: f.costs and not f.costs.saved.clear),
-    Rule("no gain", "stop", lambda f: _by_ranking(f) and f.gain.mean <= 0),
-    Rule("small gain", "stop", lambda f: _by_ranking(f) and f.gain_ends[1] < SMALL_GAIN),
-    Rule("gain", "collect", lambda f: _by_ranking(f) and not f.gain_ends[0] > 0),
+    Rule("no gain", "stop", lambda f: not f.costs and f.gain.mean <= 0),
+    Rule("small gain", "stop", lambda f: not f.costs and f.gain_ends[1] < SMALL_GAIN),
+    Rule("gain", "collect", lambda f: not f.costs and not f.gain_ends[0] > 0),
     Rule("parts", "check", lambda f: f.rejected),
     Rule("untested", "collect", lambda f: f.judgement == "untested"),
     Rule("power", "collect", lambda f: f.judgement in ("unclear", "not seen")),
@@ -130,6 +125,16 @@ def judge(f: Findings) -> Verdict:
     if rule.action in ("use", "recalibrate"):
         sentences += [] if f.decision is None else sentences_on("flagged", f)
         sentences += sentences_on("blend", f)
+    row = f.methods.loc[f.method]
+    low, high = (row.get(f"observed_expected_{end}", float("nan")) for end in ("low", "high"))
+    groups = [name for name in f.rejected if name.startswith("by ")]
+    parts = {"groups": groups}
+    parts |= {name: [name] for name in ("classes", "sites", "grades", "segments")}
+    failures = {
+        "miscalibrated": " ".join(sentences_on("overall_faults", f)),
+        "oe": "the interval of observed over expected excludes 1" if low > 1 or high < 1 else "",
+        **{name: " ".join(sentences_on("parts", f, names)) for name, names in parts.items()},
+    }
     return Verdict(
         rule.action,
         " ".join(sentences),
@@ -137,23 +142,10 @@ def judge(f: Findings) -> Verdict:
         dict(_pairs(sentences_on("reasons", f))),
         _pairs(sentences_on("figures", f)),
         sentences_on("finding", f)[0],
-        failures_of(f),
+        failures,
         f.suspect(rule.name) if rule.name in ("leak", "id") else "",
         on_folds=rule.name == "folds",
     )
-
-
-def failures_of(f: Findings) -> dict[str, str]:
-    """Return what is wrong, by the names of ``--fail-on``."""
-    row = f.methods.loc[f.method]
-    low, high = (row.get(f"observed_expected_{end}", float("nan")) for end in ("low", "high"))
-    by = [name for name in f.rejected if name.startswith("by ")]
-    parts = {"groups": by} | {name: [name] for name in ("classes", "sites", "grades", "segments")}
-    return {
-        "miscalibrated": " ".join(sentences_on("overall_faults", f)),
-        "oe": "the interval of observed over expected excludes 1" if low > 1 or high < 1 else "",
-        **{name: " ".join(sentences_on("parts", f, names)) for name, names in parts.items()},
-    }
 
 
 def _pairs(texts: list[str]) -> list[tuple[str, str]]:

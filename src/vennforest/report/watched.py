@@ -128,6 +128,15 @@ def watch_rows(
         warnings.simplefilter("always", UserWarning)
         curve = monitor.update(new.X, new.y, time=new.times, ids=new.ids)
     notes += [as_sentence(str(warning.message)) for warning in caught]
+    after = monitor.n_seen_, monitor.n_unlabelled_, monitor.n_repeated_
+    n_read, (counted, unlabelled, repeated) = len(monitor.taken_), np.subtract(after, before)
+    counts = {
+        "read": n_read,
+        "counted": int(counted),
+        "waiting for labels": int(n_read - counted - unlabelled - repeated),
+        "without a label": int(unlabelled),
+        "seen before": int(repeated),
+    }
     changes, is_alarm = monitor.explain(), monitor.alarm_ is not None
     # All that follows is of the rows that the monitor counted, here and in the tests alike.
     rows = np.flatnonzero(monitor.taken_)
@@ -143,7 +152,7 @@ def watch_rows(
         classes, observed = _before_and_since(monitor, labels, p, n_until)
     strong = {change.kind for change in changes if change.evidence >= monitor.threshold_}
     reference, earlier = new.reference
-    counted = {name: values[rows] for name, values in new.columns.items()}
+    of_rows = {name: values[rows] for name, values in new.columns.items()}
     return StreamFindings(
         alarm=is_alarm,
         alarm_row=monitor.alarm_,
@@ -153,7 +162,7 @@ def watch_rows(
         chance=1 / monitor.max_evidence_,
         rows=monitor.n_seen_,
         unlabelled=monitor.n_unlabelled_,
-        counts=_row_counts(monitor, before),
+        counts=counts,
         began_earlier=changes[0].since_high < before[0],
         kinds=sorted(strong | {changes[0].kind}) if is_alarm else [],
         changes=[
@@ -166,7 +175,7 @@ def watch_rows(
             for change in changes
         ],
         columns=[difference._asdict() for difference in new.differences],
-        column_changes=_compared(counted, n_until) if is_alarm else [],
+        column_changes=_compared(of_rows, n_until) if is_alarm else [],
         reference=reference,
         shifted=_compared(
             {key: np.concatenate([values, new.columns[key]]) for key, values in earlier.items()},
@@ -191,24 +200,6 @@ def _compared(columns: ColumnArrays, row: int) -> list[ColumnChange]:
     dates = {name: dates_in(v, name) for name, v in columns.items() if v.dtype.kind == "O"}
     dates_alone = {name: values for name, values in dates.items() if values is not None}
     return column_changes({**columns, **dates_alone}, row)
-
-
-def _row_counts(monitor: Monitor, before: tuple[int, int, int]) -> dict[str, int]:
-    """Return the numbers of rows of the last update that were read, and what became of them.
-
-    ``before`` are the monitor's numbers of counted, unlabelled and repeated rows before it. The
-    four numbers after the first add up to it.
-    """
-    after = monitor.n_seen_, monitor.n_unlabelled_, monitor.n_repeated_
-    n, (counted, unlabelled, repeated) = len(monitor.taken_), np.subtract(after, before).tolist()
-    waiting = n - counted - unlabelled - repeated
-    return {
-        "read": n,
-        "counted": counted,
-        "waiting for labels": waiting,
-        "without a label": unlabelled,
-        "seen before": repeated,
-    }
 
 
 def _when(monitor: Monitor, row: int, time: float | None, times: NDArray[Any] | None) -> str:

@@ -13,9 +13,7 @@ from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.dependence import MIN_EVENT_GROUPS
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE
 from vennforest.report import numbers
-from vennforest.report.comparison import skill
-from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW
-from vennforest.report.sections import MAX_RATIO
+from vennforest.report.measures import CALIBRATION_TEST_LEVEL, MAX_RATIO, RAW
 from vennforest.validation.sites import NEW_SITE, POOLED
 from vennforest.validation.update import TITLES
 
@@ -68,7 +66,7 @@ FILTERS = {
     "joined": joined,
     "quoted": repr,
     "sentence": as_sentence,
-    "skill_over": skill,
+    "skill_over": lambda loss, base: 1 - loss / base if base else math.nan,
     "ways": ways,
 }
 CONSTANTS = {

@@ -38,20 +38,24 @@ COMPARISON_LEVEL = 0.05
 """Level of the tests of all measures together."""
 
 
-def comparable(estimates: Estimates) -> dict[str, Any]:
+def comparable(
+    estimates: Estimates, measures: Mapping[str, IntervalEstimate] | None = None
+) -> dict[str, Any]:
     """Return the measures of estimates as `compare` needs them: a dict for JSON.
 
     ``rows`` is a SHA-256 of labels, weights and groups. Contributions of rows or groups to the
-    error of each measure are summed over 199 blocks, the i-th one in block i mod 199.
+    error of each measure are summed over 199 blocks, the i-th one in block i mod 199. ``measures``
+    are those of the estimates, if they are known already.
     """
     labels = estimates.labels[estimates.codes]
     digest = hashlib.sha256("\0".join(map(str, labels.tolist())).encode())
     for array in (estimates.weight, estimates.groups):
         digest.update(b"\0" if array is None else np.ascontiguousarray(array).tobytes())
-    values: dict[str, IntervalEstimate] = {**vars(estimates.losses()), "auc": estimates.auc()}
-    if estimates.positive is not None:
-        values |= vars(estimates.line())
-    measures = {}
+    values = measures
+    if values is None:
+        values = {**vars(estimates.losses()), "auc": estimates.auc()}
+        values |= {} if estimates.positive is None else vars(estimates.line())
+    blocks = {}
     for name, (_, scale) in IDEALS.items():
         if name not in values or (of_units := values[name].contributions) is None:
             continue
@@ -64,14 +68,14 @@ def comparable(estimates: Estimates) -> dict[str, Any]:
         if np.isfinite([value, error]).all():
             sums = np.bincount(np.arange(len(of_units)) % N_BLOCKS, of_units)
             rounded = [float(f"{total:.6g}") for total in sums.tolist()]
-            measures[name] = {"value": value, "standard_error": error, "blocks": rounded}
+            blocks[name] = {"value": value, "standard_error": error, "blocks": rounded}
     return {
         "format": FORMAT,
         "rows": digest.hexdigest(),
         "classes": [str(label) for label in estimates.labels.tolist()],
         "positive": None if estimates.positive is None else estimates.event,
         "units": estimates.units,
-        "measures": measures,
+        "measures": blocks,
     }
 
 

@@ -19,18 +19,31 @@ from vennforest._validation import (
     check_order,
     group_names,
     is_missing,
+    label_vector,
 )
+from vennforest.metrics._inputs import ClassEstimates
 from vennforest.monitoring.columns import holm
 from vennforest.scores import check_scores
-from vennforest.validation._rows import outcomes_and_probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_GRADES, N_DRAWS = 100, 9999
+MIN_ROWS, MAX_GRADES, N_DRAWS = 20, 100, 9999
 
 MISSING = "missing"
 """Name of a part of rows without a value, with the rows that have this text."""
+
+
+def outcomes_and_probabilities(y: ArrayLike, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return outcomes, 1 for the second label and 0 for the first, and probabilities, (n,)."""
+    labels = label_vector(y)
+    if len(labels) < MIN_ROWS:
+        raise InputError(f"y must have at least {MIN_ROWS} rows, got {len(labels)}")
+    # Labels 0 and 1 are of two classes even where the event never happened.
+    is_binary = labels.dtype.kind in "biuf" and np.isin(labels, (0, 1)).all()
+    classes = np.array([0, 1], dtype=labels.dtype) if is_binary else None
+    event = ClassEstimates(y, p, classes=classes).of_event()
+    return event.outcome, event.p
 
 
 def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95) -> pd.DataFrame:

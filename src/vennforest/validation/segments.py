@@ -24,8 +24,7 @@ from vennforest._validation import (
 )
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation
-from vennforest.validation._rows import MIN_ROWS, outcomes_and_probabilities
-from vennforest.validation.grades import MISSING
+from vennforest.validation.grades import MIN_ROWS, MISSING, outcomes_and_probabilities
 from vennforest.validation.segment_kernels import segment_sums
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from scipy.special import chdtri, ndtr, stdtrit
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_inside, check_order
 from vennforest.metrics import Estimates
-from vennforest.metrics.calibration_line import line_of
 from vennforest.metrics.variance import SCALES, Scale, effective_rows, with_ends
 from vennforest.validation.grades import grade_names
 
@@ -102,11 +101,10 @@ def internal_external(
     pooled: dict[str, list[tuple[float, float]]] = {measure: [] for measure in POOLED_ON}
     for name in names.tolist():
         part = estimates.take(of_rows[estimates.is_counted] == name)
-        event = part.main()
-        line = line_of(event, level)
+        event = part.main
         rows[name] = {"n": len(event.p), "events": int(event.outcome.sum())}
-        measures = (line.observed_expected, line.slope, part.auc(level=level))
-        for (measure, scale), estimate in zip(POOLED_ON.items(), measures, strict=True):
+        for measure, estimate in part.calibration_and_ranking(level).items():
+            scale = POOLED_ON[measure]
             if estimate.standard_error > 0:
                 value = float(SCALES[scale][0](estimate.value))
                 pooled[measure].append((value, estimate.standard_error))

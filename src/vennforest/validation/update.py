@@ -263,6 +263,11 @@ class UpdateRows:
         X = X if np.ptp(z) > 0 else X[:, :1]
         largest = self._regress(X)
         smaller_models = {choice: m for choice, m in N_COEFFICIENTS.items() if m < X.shape[1]}
+        if self.groups is not None:
+            p = expit(z + X @ largest.theta)
+            correlation = intragroup_correlation(self.codes.astype(np.float64), p, self.groups)
+            inverse = np.linalg.pinv(largest.hessian, hermitian=True)
+            robust = inverse @ variance_of_sums(X, p, self.groups, correlation) @ inverse
         rows = {}
         for choice, smaller in smaller_models.items():
             df = X.shape[1] - smaller
@@ -271,28 +276,15 @@ class UpdateRows:
             if self.groups is None:
                 pvalue = chi2.sf(statistic, df)
             else:
-                statistic /= self._design_effect(largest, X, self.groups, smaller)
+                # The mean factor by which groups inflate the variance of the last coefficients.
+                part = np.s_[smaller:, smaller:]
+                ratio = np.linalg.pinv(inverse[part], hermitian=True) @ robust[part]
+                statistic /= max(1.0, float(np.trace(ratio)) / len(ratio))
                 pvalue = fisher.sf(statistic / df, df, max(1, self.groups.max()))
             rows[choice] = (statistic, df, float(pvalue))
         names = ["statistic", "df", "pvalue"]
         frame: pd.DataFrame = pandas.DataFrame.from_dict(rows, orient="index", columns=names)
         return frame
-
-    def _design_effect(
-        self, largest: LogisticFit, X: FloatArray, groups: IntArray, n_smaller: int
-    ) -> float:
-        """Return the mean factor by which groups inflate the variance of the last coefficients.
-
-        It is that of all but the first ``n_smaller`` ones of a regression on X (n, d), whose offset
-        are the log-odds, and at least 1.
-        """
-        p = expit(self.z + X @ largest.theta)
-        correlation = intragroup_correlation(self.codes.astype(np.float64), p, groups)
-        inverse = np.linalg.pinv(largest.hessian, hermitian=True)
-        robust = inverse @ variance_of_sums(X, p, groups, correlation) @ inverse
-        part = np.s_[n_smaller:, n_smaller:]
-        ratio = np.linalg.pinv(inverse[part], hermitian=True) @ robust[part]
-        return max(1.0, float(np.trace(ratio)) / len(ratio))
 
     def _regress(self, X: FloatArray, precision: float = 0.0) -> LogisticFit:
         """Fit what is added to the log-odds: a logistic regression on X (n, d)."""
