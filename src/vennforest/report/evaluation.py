@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from operator import attrgetter
 from pathlib import Path
 from platform import python_version
 from typing import Any
 
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._files import write_text, written_whole
@@ -21,6 +21,7 @@ from vennforest.report import figures
 from vennforest.report.findings import Findings, Origin, Question, find
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.page import render
+from vennforest.report.sections import Section
 from vennforest.report.verdict import Verdict, judge
 from vennforest.report.words import paragraphs, templates
 
@@ -65,13 +66,40 @@ class Evaluation:
     predictions: Predictions
     model: CalibratedClassifier | None = None
 
-    methods = property(attrgetter("findings.methods"), doc="Measures of all methods.")
-    levels = property(attrgetter("findings.levels"), doc="Expected and observed by probability.")
-    classes = property(attrgetter("findings.classes"), doc="Measures and test of each class.")
-    thresholds = property(attrgetter("findings.thresholds"), doc="The effects of flagging rows.")
-    subgroups = property(attrgetter("findings.subgroups"), doc="Measures of parts of the rows.")
-    sections = property(attrgetter("findings.sections"), doc="What further questions found.")
-    notes = property(attrgetter("findings.notes"), doc="What was left out or done differently.")
+    @property
+    def methods(self) -> pd.DataFrame:
+        """Measures of each method and of the baseline."""
+        return self.findings.methods
+
+    @property
+    def levels(self) -> pd.DataFrame:
+        """Expected and observed by level of probability."""
+        return self.findings.levels
+
+    @property
+    def classes(self) -> pd.DataFrame:
+        """Share, mean probability, recall, precision and test of each class."""
+        return self.findings.classes
+
+    @property
+    def thresholds(self) -> pd.DataFrame | None:
+        """The effects of flagging rows."""
+        return self.findings.thresholds
+
+    @property
+    def subgroups(self) -> pd.DataFrame | None:
+        """Calibration and errors of parts of the rows."""
+        return self.findings.subgroups
+
+    @property
+    def sections(self) -> Mapping[str, Section]:
+        """What further questions found."""
+        return self.findings.sections
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences on what was left out or done differently."""
+        return self.findings.notes
 
     @property
     def probabilities(self) -> dict[str, NDArray[Any]]:
