@@ -133,9 +133,9 @@ def _decision_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     x = np.random.RandomState(0).standard_normal((9, model.n_features_in_))
     if np.allclose(softmax_of(model.decision_function(x), axis=1), model.predict_proba(x)):
         return graph.node("Softmax", decision, axis=1)
-    each = Written(graph.value(logistic(Written(decision))))
-    total = each.sum()  # where all underflow scikit-learn answers with equal shares
-    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), each / total))
+    sigmoids = Written(graph.value(logistic(Written(decision))))
+    total = sigmoids.sum()  # where all underflow scikit-learn answers with equal shares
+    return graph.value(total.unless_above(0.0, 1.0 / len(model.classes_), sigmoids / total))
 
 
 def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | None:
@@ -197,8 +197,8 @@ def _imputed(graph: OnnxGraph, step: SimpleImputer, rows: str) -> str:
 
 def _products(graph: OnnxGraph, step: PolynomialFeatures, rows: str) -> str:
     """Add products of columns: those of each degree are gathered, with a column of ones."""
-    ones = graph.value(0.0 * Written(rows).smallest() + 1.0)
-    columns = graph.node("Concat", rows, ones, axis=1)
+    constant_column = graph.value(0.0 * Written(rows).smallest() + 1.0)
+    columns = graph.node("Concat", rows, constant_column, axis=1)
     features = [
         [j for j, power in enumerate(powers) for _ in range(power)] for powers in step.powers_
     ]
@@ -218,8 +218,8 @@ def _bins(graph: OnnxGraph, step: KBinsDiscretizer, rows: str) -> str:
     if step.encode == "ordinal":
         return bins
     columns = np.repeat(np.arange(len(starts)), [*map(len, numbers)])
-    each = graph.node("Gather", bins, graph.constant(columns), axis=1)
-    return graph.double(graph.node("Equal", each, graph.number(np.concatenate(numbers))))
+    bin_numbers = graph.node("Gather", bins, graph.constant(columns), axis=1)
+    return graph.double(graph.node("Equal", bin_numbers, graph.number(np.concatenate(numbers))))
 
 
 Writer = Callable[..., str | None]

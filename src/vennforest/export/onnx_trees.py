@@ -153,13 +153,13 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     if n_used := getattr(model, "best_iteration", -1) + 1:  # of early stopping
         booster = booster[:n_used]
     learner = json.loads(booster.save_raw("json"))["learner"]
-    about, part = learner["learner_model_param"], learner["gradient_booster"]
+    parameters, part = learner["learner_model_param"], learner["gradient_booster"]
     weights, part = part.get("weight_drop"), part.get("gbtree", part)
     if part["name"] != "gbtree":
         raise InputError(f"{type(model).__name__} must be made of trees, got {part['name']!r}")
     single = np.float32
-    start = np.array(json.loads(f"[{about['base_score'].strip('[]')}]"), single)
-    k = max(int(about["num_class"]), 1)
+    start = np.array(json.loads(f"[{parameters['base_score'].strip('[]')}]"), single)
+    k = max(int(parameters["num_class"]), 1)
     if k == 1:
         start = -np.log((single(1) / start - single(1)).astype(float)).astype(single)
     per_class: list[list[NodeValues]] = [[(STUMP, start)] for start in np.resize(start, (k, 1))]

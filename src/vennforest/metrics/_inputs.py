@@ -123,8 +123,8 @@ class ClassEstimates:
         weight = check_weights(sample_weight, n, warns=False)
         self.weight = np.ones(n) if weight is None else weight
         if follow_up is not None:
-            self.codes, known = self._matured(*follow_up)
-            self.weight = self.weight * known
+            self.codes, followed_share = self._matured(*follow_up)
+            self.weight = self.weight * followed_share
         self.groups = encode_groups(groups, p)
         self.is_counted = self.weight > 0
         self._keep(self.is_counted)

@@ -48,8 +48,8 @@ def _area_of_event(
     sides = is_event, ~is_event
     if not all(side.any() for side in sides):
         return float("nan"), contributions
-    for side, other in zip(sides, sides[::-1], strict=True):
-        total = np.bincount(level, weights=weight * other)
+    for side, other_side in zip(sides, sides[::-1], strict=True):
+        total = np.bincount(level, weights=weight * other_side)
         below = np.cumsum(total) - total / 2  # ties count half
         correct[side] = below[level[side]] / total.sum()
     correct[~is_event] = 1 - correct[~is_event]

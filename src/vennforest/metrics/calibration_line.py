@@ -56,17 +56,17 @@ def line_of(event: EventEstimates, level: float) -> CalibrationLine:
     ratio = observed_expected(event, level)
     # Which rows are left out depends on p alone, so it does not bias the regression on p.
     is_inside = (event.p > 0) & (event.p < 1)
-    inside = event.take(is_inside)
-    certain = len(event.p) - len(inside.p)
-    if not len(inside.p):
+    uncertain = event.take(is_inside)
+    certain = len(event.p) - len(uncertain.p)
+    if not len(uncertain.p):
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
-    odds = np.log(inside.p) - np.log1p(-inside.p)
+    odds = np.log(uncertain.p) - np.log1p(-uncertain.p)
     constant = np.ones((len(odds), 1))
     groups = np.arange(len(event.p)) if event.groups is None else event.groups
     coefficients = []
     designs = (constant, odds, 0.0), (np.column_stack([constant, odds]), 0 * odds, 1.0)
     for design, offset, null in designs:
-        coefficient = _last_coefficient(design, offset, inside, level, null)
+        coefficient = _last_coefficient(design, offset, uncertain, level, null)
         if coefficient.contributions is not None:  # those of units without a row inside are 0
             contributions = np.zeros(groups.max() + 1)
             contributions[np.unique(groups[is_inside])] = coefficient.contributions

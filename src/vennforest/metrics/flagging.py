@@ -143,10 +143,10 @@ def weight_around(values: FloatArray, weight: FloatArray, at: FloatArray) -> Flo
     return np.stack([below, total[-1] - below])
 
 
-def share_of(part: FloatArray, rest: FloatArray) -> FloatArray:
+def share_of(part: FloatArray, remainder: FloatArray) -> FloatArray:
     """Return the share (t,) of a part of a total, NaN where the total is 0."""
     share = np.full(len(part), np.nan)
-    np.divide(part, part + rest, out=share, where=part + rest > 0)
+    np.divide(part, part + remainder, out=share, where=part + remainder > 0)
     return share
 
 

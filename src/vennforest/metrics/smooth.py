@@ -42,8 +42,8 @@ def smooth_curve(event: EventEstimates, level: float) -> Curve:
     the covariance of `coefficient_covariance` for groups and weights. Rows with an estimate of 0 or
     1 are left out. Arrays are empty if no maximum exists or all estimates are equal.
     """
-    inside = event.uncertain()
-    outcome, p, weight, _ = inside
+    uncertain = event.uncertain()
+    outcome, p, weight, _ = uncertain
     if (spline := _fit_spline(p, outcome, weight)) is None:
         return (np.empty(0),) * 4
     fit, knots = spline
@@ -56,8 +56,8 @@ def smooth_curve(event: EventEstimates, level: float) -> Curve:
     estimate = np.unique(np.concatenate(points))
     at_points = spline_features(logit(estimate), knots)
     middle = at_points @ fit.theta
-    spread = np.einsum("ij,jk,ik->i", at_points, _covariance(fit, knots, inside), at_points)
-    quantile = float(stdtrit(_degrees_of_freedom(inside), (1 + level) / 2))
+    spread = np.einsum("ij,jk,ik->i", at_points, _covariance(fit, knots, uncertain), at_points)
+    quantile = float(stdtrit(_degrees_of_freedom(uncertain), (1 + level) / 2))
     half = quantile * np.sqrt(np.maximum(spread, 0))
     return estimate, expit(middle), expit(middle - half), expit(middle + half)
 
@@ -113,8 +113,8 @@ def distances_of(
     event: EventEstimates, level: float, n_draws: int, random_state: int
 ) -> CalibrationDistances:
     """Return the distances of validated estimates; see `Estimates.distances`."""
-    inside, names = event.uncertain(), ("ici", "e50", "e90", "emax")
-    outcome, p, weight, _ = inside
+    uncertain, names = event.uncertain(), ("ici", "e50", "e90", "emax")
+    outcome, p, weight, _ = uncertain
     spline = _fit_spline(p, outcome, weight) if len(p) else None
     if spline is None:
         undefined = IntervalEstimate(float("nan"))
@@ -130,7 +130,7 @@ def distances_of(
     features = spline_features(logit(of_cell), knots)
     rng = np.random.default_rng(random_state)
     n_draws = max(n_draws, round(10 / (1 - level)))
-    covariance = _covariance(fit, knots, inside)
+    covariance = _covariance(fit, knots, uncertain)
     if not np.isfinite(covariance).all():
         ends, chance = np.full(2, np.nan), np.full(4, np.nan)
     else:
@@ -149,7 +149,7 @@ def distances_of(
         nulls = measures(z[:, None] + noise)
         draws = measures((z + excess)[:, None] + noise)[0] ** 2
         square = 2 * values[0] ** 2 - draws.mean()
-        quantile = float(stdtrit(_degrees_of_freedom(inside), (1 + level) / 2))
+        quantile = float(stdtrit(_degrees_of_freedom(uncertain), (1 + level) / 2))
         variance = float((nulls[0] ** 2).var())
         rise = quantile**2 * max(float(draws.var()) - variance, 0.0) / max(values[0] ** 2, 1e-300)
         half = np.sqrt(max(quantile**2 * variance + rise * square + rise**2 / 4, 0.0))

@@ -131,12 +131,16 @@ def check(
             positive = labels.tolist()[1]
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     frame = as_pandas(X) if is_model and names_of_columns(X) is not None else None
-    asked = Question(name=name, positive=positive, predictors=frame, **question)
-    asked.check(labels)
+    full_question = Question(name=name, positive=positive, predictors=frame, **question)
+    full_question.check(labels)
     predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)
     if sample_weight is not None or follow_up is not None:
-        predictions = _weighted(asked.with_positive(predictions), sample_weight, follow_up, remarks)
-    return assemble(predictions, origin, asked, len(codes), notes=remarks, settings=settings)
+        predictions = _weighted(
+            full_question.with_positive(predictions), sample_weight, follow_up, remarks
+        )
+    return assemble(
+        predictions, origin, full_question, len(codes), notes=remarks, settings=settings
+    )
 
 
 def _weighted(
@@ -155,8 +159,8 @@ def _weighted(
     rows = np.flatnonzero(judged.is_counted)
     if len(rows) < len(predictions.codes):
         n_left_out = len(predictions.codes) - len(rows)
-        why = "have weight 0" if follow_up is None else "were lost before the horizon"
-        notes.append(f"{n_left_out:,} rows {why} and are left out.")
+        reason = "have weight 0" if follow_up is None else "were lost before the horizon"
+        notes.append(f"{n_left_out:,} rows {reason} and are left out.")
     if follow_up is not None:
         notes.append(
             f"Events count that came within {follow_up[1]:g} of entry. Rows that were followed so "

@@ -80,8 +80,8 @@ class SmallBoostingClassifier(HistGradientBoostingClassifier):
 
     def _raw_predict(self, X: Any, n_threads: int | None = None) -> NDArray[Any]:
         """Return raw scores, of few rows by one thread: all wait for each other after each tree."""
-        few = X.shape[0] < MIN_ROWS_FOR_THREADS
-        return np.asarray(super()._raw_predict(X, 1 if few else n_threads))
+        is_small = X.shape[0] < MIN_ROWS_FOR_THREADS
+        return np.asarray(super()._raw_predict(X, 1 if is_small else n_threads))
 
     def _check_state(self) -> None:
         check_labels(self.classes_)

@@ -256,8 +256,8 @@ class Findings:
     @property
     def shown_methods(self) -> list[str]:
         """The methods of the first picture, the recommended one first."""
-        others = self.measures if self.origin.kind == "given" else [RAW]
-        methods = dict.fromkeys([self.method, *others])
+        compared = self.measures if self.origin.kind == "given" else [RAW]
+        methods = dict.fromkeys([self.method, *compared])
         return [m for m in methods if m in self.measures][:MAX_SHOWN_METHODS]
 
     @property

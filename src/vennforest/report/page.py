@@ -106,8 +106,8 @@ def render(
     """Return the page; see `Evaluation.to_html`."""
     f, predictions, verdict = evaluation.findings, evaluation.predictions, evaluation.verdict
     methods = f.methods.assign(pvalue=f.methods["pvalue"].drop(BASELINE))
-    others = methods.index.difference([*f.shown_methods, BASELINE], sort=False)
-    folded = methods.loc[others if len(methods) > MAX_UNFOLDED else []]
+    other_methods = methods.index.difference([*f.shown_methods, BASELINE], sort=False)
+    folded = methods.loc[other_methods if len(methods) > MAX_UNFOLDED else []]
     pictures = figures.pictures(f, predictions) | figures.pictures_over_time(f)
     return render_page(
         "report.html.j2",

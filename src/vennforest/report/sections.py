@@ -189,8 +189,8 @@ def overridden_grades(
     A grade is higher than another if its rows by the model, or else its final ones, have a higher
     mean probability. Rows without one of the two grades count as kept.
     """
-    event, both = predictions.event(estimates), pd.concat([grade, final], ignore_index=True)
-    names, p = grade_names(both), pd.Series(event.p)
+    event, all_grades = predictions.event(estimates), pd.concat([grade, final], ignore_index=True)
+    names, p = grade_names(all_grades), pd.Series(event.p)
     of_model, of_final = np.split(names, 2)
     expected = p.groupby(of_model).mean().combine_first(p.groupby(of_final).mean())
     scores = {"by the model's grade": of_model, "by the final grade": of_final}
@@ -203,7 +203,7 @@ def overridden_grades(
     counts = pd.crosstab(of_model, of_final).add_prefix("Final ")
     frame = by_model.agg({"n": "sum", "observed": "mean", "higher": "mean", "lower": "mean"})
     final_columns = by_final.agg({"n": "sum", "observed": "mean"}).add_prefix("final_")
-    order = grades_in_order(both, expected.loc[names].to_numpy())[1]
+    order = grades_in_order(all_grades, expected.loc[names].to_numpy())[1]
     frame = frame.join([final_columns, counts], how="outer").reindex(order).rename_axis("Grade")
     parts = [f"Final {name}" for name in order if f"Final {name}" in counts]
     frame[["n", "final_n", *parts]] = frame[["n", "final_n", *parts]].fillna(0).astype(int)
