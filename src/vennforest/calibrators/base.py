@@ -579,13 +579,6 @@ class OneVsRestCalibrator(Calibrator):
 
     _is_one_vs_rest = True
 
-    def _fit(self, counts: ScoreCounts) -> None:
-        self._fit_columns(counts.columns())
-
-    @abstractmethod
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
-        """Set one entry of each attribute for each column of scores, against the rest."""
-
     @abstractmethod
     def _formula_of_columns(self, scores: Term) -> Term:
         """Return the probabilities of scores, before normalisation."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.newton import LAST_GAIN, newton_step
+from vennforest.calibrators.newton import minimise
 
 BLEND_RIDGE = 10.0
 """Factor of the penalty of a blend, in units of rows."""
 
-MAX_STEPS, MAX_ROWS_TO_START = 100, 4_096
-"""Newton steps, and rows with which the search begins where there are more than twice as many."""
+MAX_ROWS_TO_START = 4_096
+"""Rows with which the search begins where there are more than twice as many."""
 
 
 def fit_blend(
@@ -39,26 +37,25 @@ def fit_blend(
     m, k = len(first), logs.shape[2]
     total = np.ones(logs.shape[1]) if sample_weight is None else sample_weight
     mean = np.concatenate([np.full(m, 1 / m), np.zeros(k)])
-    theta = _minimise(logs[first], codes, total, mean, mean)
+    theta = _fit_distinct(logs[first], codes, total, mean, mean)
     return (theta[:m] / counts)[model], theta[m:]
 
 
 @np.errstate(under="ignore")
-def _minimise(
+def _fit_distinct(
     logs: FloatArray, codes: IntArray, total: FloatArray, mean: FloatArray, start: FloatArray
 ) -> FloatArray:
     """Return the weights and the intercept, (m + k,), of the least penalised loss of m models.
 
-    ``total`` (n,) are the weights of the rows, and ``mean`` (m + k,) has no penalty. Newton steps
-    from ``start`` are halved until the loss, which is convex, decreases.
+    ``total`` (n,) are the weights of the rows, and ``mean`` (m + k,) has no penalty. The search
+    begins at ``start``.
     """
     m, n, k = logs.shape
     if n > 2 * MAX_ROWS_TO_START:  # some rows tell nearly where the minimum is
         rows = slice(None, None, n // MAX_ROWS_TO_START)
         some = total[rows] * (total.sum() / max(total[rows].sum(), np.finfo(float).tiny))
-        start = _minimise(logs[:, rows], codes[rows], some, mean, start)
-    is_bounded, of_label = np.arange(m + k) < m, (np.arange(n), codes)
-    solve: Any = np.linalg.solve
+        start = _fit_distinct(logs[:, rows], codes[rows], some, mean, start)
+    of_label = np.arange(n), codes
 
     def evaluate(theta: FloatArray) -> tuple[float, FloatArray]:
         z = np.tensordot(theta[:m], logs, 1) + theta[m:]
@@ -70,9 +67,7 @@ def _minimise(
         loss = float(total @ np.log(divisor[:, 0])) - of_labels
         return loss + BLEND_RIDGE / 2 * float(offset @ offset), p
 
-    theta = start
-    loss, p = evaluate(theta)
-    for _ in range(MAX_STEPS):
+    def derivatives(theta: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         share = total[:, None] * p
         residual = share.copy()
         residual[of_label] -= total
@@ -85,15 +80,6 @@ def _minimise(
         hessian[:m, m:] = weighted.sum(axis=1)
         hessian[m:, :m] = hessian[:m, m:].T
         hessian[m:, m:] += np.diag(share.sum(axis=0)) - share.T @ p
-        step = newton_step(hessian, gradient, theta, is_bounded, solve)
-        decrease, length = -float(gradient @ step), 1.0
-        if decrease <= LAST_GAIN * loss:  # convergence is quadratic
-            theta = theta + step
-            break
-        new_loss, new_p = evaluate(theta + step)
-        while new_loss > loss * (1 + 1e-14) - 1e-4 * length * decrease and length > 1e-10:
-            length /= 2
-            new_loss, new_p = evaluate(theta + length * step)
-        theta, loss, p = theta + length * step, new_loss, new_p
-    theta[:m] = np.maximum(theta[:m], 0.0)  # rounding
-    return theta
+        return gradient, hessian
+
+    return minimise(evaluate, derivatives, start, np.arange(m + k) < m, np.linalg.solve)[0]

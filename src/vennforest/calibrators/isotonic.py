@@ -36,14 +36,14 @@ class IsotonicCalibration(OneVsRestCalibrator):
     values_: list[FloatArray]
     """Of each column the values (m,), which do not decrease."""
 
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+    def _fit(self, counts: ScoreCounts) -> None:
         self.knots_, self.values_ = [], []
-        for counts in columns:
-            total = counts.weights.sum(axis=1)
-            share = counts.weights[:, 1] / total
+        for column in counts.columns():
+            total = column.weights.sum(axis=1)
+            share = column.weights[:, 1] / total
             fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
             rises = np.flatnonzero(fitted[1:] != fitted[:-1])
-            self.knots_.append(counts.scores[rises])
+            self.knots_.append(column.scores[rises])
             self.values_.append(fitted[np.append(rises, len(fitted) - 1)])
 
     def _formula_of_columns(self, scores: Term) -> Term:

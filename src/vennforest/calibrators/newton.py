@@ -113,8 +113,7 @@ def fit_logistic(
     The loss is ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with
     ``f = theta @ features``, features (d, n) in the order of the scores and weights (n, 2), plus
     ``(theta - mean) @ penalty @ (theta - mean) / 2``. Coefficients that are ``bounded`` (d,) are
-    not below zero. Newton steps from ``start`` are halved until the loss, which is convex,
-    decreases enough; where its minimum lies at infinity they end at finite values.
+    not below zero. `minimise` begins at ``start``.
     """
     d, n = features.shape
     total = weights.sum(axis=1)
@@ -136,12 +135,32 @@ def fit_logistic(
         loss = total @ np.logaddexp(0, f) - positive @ f + offset @ penalty @ offset / 2
         return float(loss), expit(f)
 
-    theta = start
+    def derivatives(theta: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        gradient = features @ (total * p - positive) + penalty @ (theta - mean)
+        return gradient, (features * (total * p * (1 - p))) @ features.T + penalty
+
+    theta, hessian = minimise(evaluate, derivatives, start, bounded, solve)
+    return theta, hessian * mass
+
+
+def minimise(
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
+    derivatives: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+    theta: FloatArray,
+    bounded: NDArray[np.bool_],
+    solve: Callable[..., FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Return the parameters (d,) of the least loss, which is convex, and the Hessian (d, d).
+
+    ``evaluate`` returns the loss and the estimates at parameters, of which ``derivatives`` returns
+    the gradient and the Hessian. Parameters that are ``bounded`` (d,) are not below zero. Newton
+    steps, see `newton_step`, are halved until the loss decreases enough; where its minimum lies at
+    infinity they end at finite values.
+    """
     loss, p = evaluate(theta)
     size, decrease = loss, np.inf
     for _ in range(MAX_NEWTON_STEPS):
-        gradient = features @ (total * p - positive) + penalty @ (theta - mean)
-        hessian = (features * (total * p * (1 - p))) @ features.T + penalty
+        gradient, hessian = derivatives(theta, p)
         step = newton_step(hessian, gradient, theta, bounded, solve)
         decrease, before = -float(gradient @ step), decrease
         # Near the minimum each gain is far below the last one, until only rounding is left.
@@ -158,7 +177,7 @@ def fit_logistic(
             break
         theta, loss, p = theta + length * step, new_loss, new_p
     theta[bounded] = np.maximum(theta[bounded], 0.0)  # rounding
-    return theta, hessian * mass
+    return theta, hessian
 
 
 def newton_step(

@@ -116,7 +116,12 @@ class PooledCalibration(ProbabilityCalibrator):
             pooled = FormulaFunction(self._pooled(Score()))(examples.scores)
             if k == 2:
                 pooled = np.column_stack([1 - pooled, pooled])
-            self.factors_ = factors_for_shares(pooled, examples.weights)
+            # Classes without examples keep their mean probability, and the others share the rest.
+            total, shares = examples.weights.sum(axis=1), examples.class_totals / examples.total
+            total /= examples.total
+            absent = np.where(shares > 0, 0.0, total @ pooled)
+            means = shares * (1 - absent.sum()) + absent
+            self.factors_ = np.exp(log_factors_for_means(pooled, means, total))
 
     def _pooled(self, p: Term) -> Term:
         """Return the weighted mean of the members' probabilities."""
@@ -303,17 +308,3 @@ def pool_weights(weight: FloatArray, p: FloatArray, prior: list[float]) -> Float
         newton /= newton.sum()
         weights = newton if gain(newton) > gain(expected) else expected
     return weights
-
-
-def factors_for_shares(p: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the factors (k,) by which mean probabilities become the shares of the classes.
-
-    ``p_ij factor_j / sum_l p_il factor_l``, of probabilities and weights (n, k), has the weighted
-    mean ``sum_i weight_ij / sum weights``. Classes without examples keep their mean probability,
-    and the others share the rest.
-    """
-    mass = float(weights.sum())
-    total, shares = weights.sum(axis=1) / mass, weights.sum(axis=0) / mass
-    absent = np.where(shares > 0, 0.0, total @ p)
-    means = shares * (1 - absent.sum()) + absent
-    return np.asarray(np.exp(log_factors_for_means(p, means, total)))

@@ -72,20 +72,20 @@ class PlattScaling(OneVsRestCalibrator):
         self.targets = targets
         self.on = on
 
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+    def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.targets, Targets, "targets")
         fits = []
-        for counts in columns:
-            scores, limits = counts.scores, (0.0, 1.0)
+        for column in counts.columns():
+            scores, limits = column.scores, (0.0, 1.0)
             if self.on_ == "probability":
                 limits = clip_limits(scores)
                 scores = log_odds_of(scores, *limits)
             elif self.on_ == "logit":
                 limits = log_odds_limits(scores)
                 scores = np.clip(scores, *limits)
-            center, scale = standardise(scores, counts.weights.sum(axis=1))
+            center, scale = standardise(scores, column.weights.sum(axis=1))
             z = (scores / 4 - center / 4) / (scale / 4)  # the difference may overflow
-            (slope,), intercept = fit_sigmoid(z[None], counts.weights, self.targets, 0)
+            (slope,), intercept = fit_sigmoid(z[None], column.weights, self.targets, 0)
             fits.append((*limits, center, scale, slope, intercept))
         low_, high_, self.center_, self.scale_, self.slope_, self.intercept_ = np.array(fits).T
         self.clip_ = np.column_stack([low_, high_])
@@ -136,17 +136,17 @@ class BetaCalibration(OneVsRestCalibrator):
         self.targets = targets
         self.on = on
 
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+    def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.targets, Targets, "targets")
         limits, fits = [], []
-        for counts in columns:
-            low, high = clip_limits(counts.scores)
-            s = np.clip(counts.scores, low, high)
+        for column in counts.columns():
+            low, high = clip_limits(column.scores)
+            s = np.clip(column.scores, low, high)
             features = np.array([np.log(s), -np.log1p(-s)])
-            weight = counts.weights.sum(axis=1)
+            weight = column.weights.sum(axis=1)
             center, scale = np.array([standardise(x, weight) for x in features]).T
             z = (features - center[:, None]) / scale[:, None]
-            slopes, c = fit_sigmoid(z, counts.weights, self.targets, 2)
+            slopes, c = fit_sigmoid(z, column.weights, self.targets, 2)
             slopes /= scale
             limits.append((low, high))
             fits.append((*slopes, c - slopes @ center))

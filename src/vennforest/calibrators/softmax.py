@@ -125,13 +125,6 @@ class TemperatureScaling(Calibrator):
         return softmax(scores, self.temperature_)
 
 
-def half_distances(z: FloatArray) -> FloatArray:
-    """Return half of the distance of each logit (n, k) from the largest of its row, at most 0."""
-    half = np.asarray(z, np.float64) / 2  # the distances themselves may overflow
-    half -= half.max(axis=1, keepdims=True)
-    return half
-
-
 @np.errstate(under="ignore")
 def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """Return the T of the least log loss of ``softmax(z / T)``, for logits (n, k).
@@ -140,33 +133,27 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """
     if z.min() == -np.inf:
         weights = np.where(z == -np.inf, 0.0, weights)
-    blocks = list(row_blocks(*z.shape))
-    halves = (half_distances(z[block]) for block in blocks)
-    size = max(-float(half.min(where=half > -np.inf, initial=0.0)) for half in halves)
+    scaled = np.asarray(z, np.float64) / 2  # distances from the largest of a row may overflow
+    scaled -= scaled.max(axis=1, keepdims=True)
+    size = -float(scaled.min(where=scaled > -np.inf, initial=0.0))
     total: FloatArray = weights.sum(axis=1)
-    mass, squares, of_labels = float(total.sum()), 0.0, 0.0
+    mass = float(total.sum())
     if size == 0 or mass == 0:
         return 1.0
-    for block in blocks:
-        half = half_distances(z[block]) / size
-        half[half == -np.inf] = 0.0
-        squares += float(np.square(half).mean(axis=1) @ total[block]) / mass
-        of_labels += float((weights[block] * half).sum()) / mass
-    deviation = float(np.sqrt(squares)) or 1.0
-    of_labels /= deviation
+    finite = np.where(scaled == -np.inf, 0.0, scaled / size)
+    deviation = float(np.sqrt(np.square(finite).mean(axis=1) @ total / mass)) or 1.0
+    of_labels = float((weights * finite).sum()) / mass / deviation
+    np.maximum(scaled / (size * deviation), SMALLEST_LOGIT, out=scaled)
 
     def slope(log_beta: float) -> tuple[float, float]:
         """Return the derivative of the loss by beta, and its derivative by the log of beta."""
         beta, first, second = np.exp(log_beta), 0.0, 0.0
-        for block in blocks:
-            scaled = half_distances(z[block])
-            scaled /= size * deviation
-            np.maximum(scaled, SMALLEST_LOGIT, out=scaled)
-            e = np.exp(beta * scaled)
+        for block in row_blocks(*z.shape):
+            e = np.exp(beta * scaled[block])
             divisor = e.sum(axis=1)
-            e *= scaled
+            e *= scaled[block]
             means = e.sum(axis=1) / divisor
-            variances = np.einsum("ij,ij->i", e, scaled) / divisor - means**2
+            variances = np.einsum("ij,ij->i", e, scaled[block]) / divisor - means**2
             first += float(means @ total[block]) / mass
             second += float(variances @ total[block]) / mass
         return first - of_labels, float(beta * second)
@@ -281,14 +268,24 @@ class SoftmaxMap(ProbabilityCalibrator):
         check_number(self.ridge, "ridge", 0)
         self.shrinkage_ = check_inside(self.shrinkage, "shrinkage")
         self.shares_ = smoothed_shares(counts)
-        if counts.scores.ndim == 1:
-            counts = group_scores(counts)
-            fit = fit_two_classes(self._logs(counts.scores), counts.weights, self.ridge)
-        else:
-            logs = self._logs(counts.scores)
-            fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge, self._start)
-        # In rows, as files have it: products of other layouts differ in the last place.
-        self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
+        if counts.scores.ndim > 1:
+            logs, structure = self._logs(counts.scores), self.structure
+            fit = fit_multinomial(logs, counts.weights, structure, self.ridge, self._start)
+            # In rows, as files have it: products of other layouts differ in the last place.
+            self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
+            return
+        # The difference of the two logits has slopes of the two logarithms, not below zero, and one
+        # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
+        counts = group_scores(counts)
+        first, second = self._logs(counts.scores).T
+        features = np.array([-first, second, np.ones(len(first))])
+        # min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2) is a quadratic form in w - 1.
+        penalty = self.ridge * np.diag([1.0, 1.0, 0.5])
+        penalty[:2, :2] -= self.ridge / (SHARED + 2)
+        mean, bounded = np.array([1.0, 1.0, 0.0]), np.array([True, True, False])
+        theta, _ = fit_logistic(features, counts.weights, mean, bounded, mean=mean, penalty=penalty)
+        self.coef_ = np.diag(theta[:2])
+        self.intercept_ = np.array([-theta[2] / 2, theta[2] / 2])
 
     def _logs(self, p: FloatArray) -> FloatArray:
         """Return log(k s), (n, k), of shrunk probabilities (n,) or (n, k)."""
@@ -357,12 +354,6 @@ class VectorScaling(SoftmaxMap):
         self.on = on
 
 
-def diagonal_penalty(k: int, ridge: float) -> FloatArray:
-    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best."""
-    # min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2) is a quadratic form in w - 1.
-    return np.asarray(ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k))))
-
-
 class MultinomialLoss:
     """The mean log loss with its penalty: rows of slopes (1 or k) above a row of intercepts.
 
@@ -420,7 +411,7 @@ class MultinomialLoss:
         """Return the derivative of the penalty at an offset from its minimum."""
         pull = self.ridge * offset
         slopes = np.diag(offset) if self.is_full else offset[0]
-        # As in `diagonal_penalty`; of a shared slope, each of the k equal ones bears its part.
+        # As in `SoftmaxMap`; of a shared slope, each of the k equal ones bears its part.
         of_diagonal = slopes * (SHARED / len(slopes))
         if not self.is_shared:
             of_diagonal = slopes - slopes.sum() / (SHARED + len(slopes))
@@ -507,18 +498,3 @@ def fit_multinomial(
     # In the order in memory that a matrix read from a file has: products round by it.
     W = np.ascontiguousarray(theta[:-1].T) if problem.is_full else np.diag(theta[0])
     return W, theta[-1]
-
-
-@np.errstate(under="ignore")
-def fit_two_classes(
-    logs: FloatArray, weights: FloatArray, ridge: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the diagonal W (2, 2) and b (2,) of `VectorScaling`, for logarithms (n, 2)."""
-    # The difference of the two logits has slopes of the two logarithms, not below zero, and one
-    # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
-    features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])
-    penalty = np.diag([0.0, 0.0, ridge / 2])
-    penalty[:2, :2] = diagonal_penalty(2, ridge)
-    mean, bounded = np.array([1.0, 1.0, 0.0]), np.array([True, True, False])
-    theta, _ = fit_logistic(features, weights, mean, bounded, mean=mean, penalty=penalty)
-    return np.diag(theta[:2]), np.array([-theta[2] / 2, theta[2] / 2])
