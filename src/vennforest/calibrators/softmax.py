@@ -381,11 +381,10 @@ class MultinomialLoss:
     def logits(self, theta: FloatArray, logs: FloatArray) -> FloatArray:
         """Return the logits (k, m) of a block."""
         z = theta[:-1].T @ logs if self.is_full else logs * theta[0][:, None]
-        z += theta[-1][:, None]
-        return z
+        return np.asarray(z + theta[-1][:, None])
 
-    def evaluate(self, theta: FloatArray, keep: bool = False) -> tuple[float, FloatArray]:
-        """Return the loss and its gradient at ``theta``; with ``keep``, store the estimates."""
+    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the loss and its gradient at ``theta``, and store the estimates."""
         offset = theta - self.mean
         gradient = self.pull(offset)
         loss = (gradient * offset).sum() / 2 - (self.of_labels * theta).sum()
@@ -398,13 +397,9 @@ class MultinomialLoss:
             p = np.exp(z, out=z)
             divisor = p.sum(axis=0)
             loss += total @ (np.log(divisor) + largest)
-            if keep:
-                p /= divisor
-                self.p.append(p)
-                self.add_back(gradient, p * total, logs)
-            else:
-                p *= total / divisor
-                self.add_back(gradient, p, logs)
+            p /= divisor
+            self.p.append(p)
+            self.add_back(gradient, p * total, logs)
         return float(loss), gradient
 
     def pull(self, offset: FloatArray) -> FloatArray:
@@ -432,14 +427,14 @@ class MultinomialLoss:
         out[-1] += g.sum(axis=1)
 
     def diagonal(self) -> FloatArray:
-        """Return each parameter's own second derivative, where estimates are kept."""
+        """Return each parameter's own second derivative, at the last estimates."""
         diagonal = np.full_like(self.mean, self.ridge)
         for p, (logs, total) in zip(self.p, self.blocks, strict=True):
             self.add_back(diagonal, total * p * (1 - p), logs**2)
         return diagonal
 
     def curve(self, v: FloatArray) -> FloatArray:
-        """Return the second derivative, applied to a change v, where estimates are kept."""
+        """Return the second derivative, applied to a change v, at the last estimates."""
         curve = self.pull(v)
         for p, (logs, total) in zip(self.p, self.blocks, strict=True):
             dz = self.logits(v, logs)
@@ -468,17 +463,16 @@ def fit_multinomial(
         start = np.vstack([W.T, b])
     elif start is None:
         start = problem.mean
-    problem.evaluate(start, keep=True)
+    problem.evaluate(start)
     # Parameters in units that their own curvature makes about equally large.
     scale, at = 1 / np.sqrt(problem.diagonal()), np.empty(0)
-    is_newton = logs.shape[1] < MANY_CLASSES
 
     def parameters(t: FloatArray) -> FloatArray:
         return np.asarray(start + scale * t.reshape(scale.shape))
 
     def loss(t: FloatArray) -> tuple[float, FloatArray]:
         nonlocal at
-        value, gradient = problem.evaluate(parameters(t), is_newton)
+        value, gradient = problem.evaluate(parameters(t))
         at = t.copy()
         return value, (scale * gradient).ravel()
 
@@ -489,7 +483,7 @@ def fit_multinomial(
 
     options: dict[str, Any] = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
     method, search = "trust-ncg", {"hessp": curve}
-    if not is_newton:
+    if logs.shape[1] >= MANY_CLASSES:
         method, search, options = "L-BFGS-B", {}, OPTIONS_OF_MANY
     result: Any = minimize(  # type: ignore[call-overload]
         loss, np.zeros(scale.size), jac=True, method=method, options=options, **search

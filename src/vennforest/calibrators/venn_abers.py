@@ -62,10 +62,6 @@ class StepFunction(NamedTuple):
     grid: tuple[NDArray[np.uint32], float, float]
 
 
-CountedExamples = tuple[Int32Array, NDArray[np.bool_], FloatArray]
-"""Of each calibration example the number of its score, whether it is of the class, its weight."""
-
-
 class StepTable:
     """Both isotonic fits of every possible new score, from examples counted at scores x (m,).
 
@@ -96,21 +92,13 @@ class StepTable:
         kernels.read_steps(scores, *tables, out)
 
     @cached_property
-    def _points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
+    def points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
         """The cumulative sums, the heights and slopes of their lower hull, and hulls of blocks."""
         corners, sizes = kernels.hull_tree(self.W, self.Y)
         hull = corners[-1, : sizes[-1, 0]]
         slopes = np.diff(self.Y[hull]) / np.diff(self.W[hull])
         heights = np.interp(self.W, self.W[hull], self.Y[hull])
         return (self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))), (corners, sizes)
-
-    def look_up_left_out(
-        self, scores: FloatArray, left_out: IntArray, examples: CountedExamples, out: FloatArray
-    ) -> None:
-        """Write p0 and p1 of scores, each without an example ``left_out`` (n,); -1: with all."""
-        steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
-        tables = examples, self.x, *self._points_and_hulls, *steps
-        kernels.read_left_out(scores, left_out, *tables, out)
 
     def starts(self) -> FloatArray:
         """Return where p0 or p1 may change, increasing."""
@@ -287,7 +275,8 @@ class VennAbers(BoundedCalibrator):
         ]
 
     @cached_property
-    def _examples(self) -> list[CountedExamples]:
+    def _examples(self) -> list[tuple[Int32Array, NDArray[np.bool_], FloatArray]]:
+        """Of each column and example the number of the score, if it is of the class, the weight."""
         scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
         assert scores is not None and codes is not None
         weights = np.ones(len(codes)) if weights is None else weights
@@ -332,9 +321,11 @@ class VennAbers(BoundedCalibrator):
         """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
         if left_out is None:
             self._tables[j].look_up(scores, out)
-        else:
-            table = self._tables_of_examples[j]
-            table.look_up_left_out(scores, left_out, self._examples[j], out)
+            return
+        table = self._tables_of_examples[j]
+        steps = [(steps.ends, steps.a, steps.b) for steps in (table.p0, table.p1)]
+        tables = self._examples[j], table.x, *table.points_and_hulls, *steps
+        kernels.read_left_out(scores, left_out, *tables, out)
 
     def predict_confidence(
         self, scores: ArrayLike, level: float = 0.95, method: IntervalMethod = "likelihood-ratio"
@@ -425,10 +416,6 @@ class VennAbers(BoundedCalibrator):
             low[is_top], high[is_top] = self._interval_ends(int(j), new[is_top], level)
         ends = np.minimum(low, p), np.maximum(high, p)
         return TopLabels(self.classes_[top], p, lower, upper, *ends)
-
-    def _interval_curves(self, level: float) -> list[ScoreIntervals]:
-        """Return the curves of ``predict_confidence``, one for each column of scores."""
-        return [self._interval_curve(j, level) for j in range(len(self.scores_))]
 
     def _interval_curve(
         self, j: int, level: float, method: IntervalMethod = "likelihood-ratio"
