@@ -183,32 +183,6 @@ def log_copies(state: NDArray[Any]) -> FloatArray:
     return np.asarray(logsumexp(state["log_capital"], axis=2) - np.log(len(JUMP_RATES)))
 
 
-def explain_changes(
-    state: NDArray[Any], history: History, classes: NDArray[Any], watch: Watched
-) -> list[Change]:
-    """Return the evidence for each kind of change and class, the strongest first."""
-    watched, kinds = channels(len(classes), watch), BET_KINDS[watch]
-    evidence = combine(log_copies(state))
-    changes = []
-    for i in np.argsort(-evidence, kind="stable").tolist():
-        kind = kinds[i % len(kinds)]
-        bet, block, low, high = history.date(i, bool(watched.of_labels[i]), len(BET_NAMES[kind]))
-        time = float(history.times[block])
-        changes.append(
-            Change(
-                label=classes[watched.targets[i]],
-                kind=kind,
-                evidence=exp_finite(evidence[i]).item(),
-                description=BET_NAMES[kind][bet],
-                since=block * history.width,
-                since_time=None if np.isnan(time) else time,
-                since_low=low * history.width,
-                since_high=high * history.width,
-            )
-        )
-    return changes
-
-
 def exp_finite(logs: FloatArray) -> FloatArray:
     """Return exponentials, clipped to the largest finite number."""
     return np.asarray(np.exp(np.minimum(logs, 709.0)))
@@ -259,8 +233,13 @@ class History:
         ``times`` (n,) are NaN.
         """
         rows = n_before + np.arange(len(scores))
+        half = len(self.counts) // 2
         while len(rows) and rows[-1] // self.width >= len(self.counts):
-            self._join_pairs()
+            # Neighbouring blocks are joined: the first half of the arrays is used then.
+            self.counts[:half] = self.counts[::2] + self.counts[1::2]
+            self.times[:half] = self.times[::2]
+            self.counts[half:], self.times[half:] = 0, np.nan
+            self.width *= 2
         blocks = rows // self.width
         for i, is_of_labels in enumerate(of_labels):
             column = np.searchsorted(self.edges[i], scores[:, i], side="right")
@@ -268,15 +247,6 @@ class History:
             np.add.at(self.counts[:, i], (blocks, column), 1)
         is_first = rows % self.width == 0
         self.times[blocks[is_first]] = times[is_first]
-
-    def _join_pairs(self) -> None:
-        """Join neighbouring blocks: the first half of the arrays is used then."""
-        half = len(self.counts) // 2
-        for values in (self.counts, self.times):
-            pairs = values.reshape(half, 2, *values.shape[1:])
-            values[:half] = pairs.sum(axis=1) if values is self.counts else pairs[:, 0]
-            values[half:] = 0 if values is self.counts else np.nan
-        self.width *= 2
 
     def date(self, i: int, of_labels: bool, n_bets: int) -> tuple[int, int, int, int]:
         """Return indices of the bet and block that date a change of channel i, and of an interval.

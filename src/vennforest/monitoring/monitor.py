@@ -32,7 +32,7 @@ from vennforest._validation import (
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.monitoring import evidence
-from vennforest.monitoring.bets import Watched, design_bets
+from vennforest.monitoring.bets import BET_KINDS, BET_NAMES, Watched, design_bets
 from vennforest.monitoring.evidence import Change, History
 from vennforest.monitoring.stream import check_new_rows, hash_for_model, times_as_numbers
 from vennforest.scores import check_scores, columns
@@ -372,7 +372,28 @@ class Monitor(BaseEstimator):
     def explain(self) -> list[Change]:
         """Return the evidence for each kind of change and class, the strongest first."""
         check_is_fitted(self, "classes_")
-        return evidence.explain_changes(self._state, self._history, self.classes_, self._watch)
+        kinds, history = BET_KINDS[self._watch], self._history
+        watched = evidence.channels(len(self.classes_), self._watch)
+        log_evidence = evidence.combine(evidence.log_copies(self._state))
+        changes = []
+        for i in np.argsort(-log_evidence, kind="stable").tolist():
+            kind = kinds[i % len(kinds)]
+            n_bets, of_labels = len(BET_NAMES[kind]), bool(watched.of_labels[i])
+            bet, block, low, high = history.date(i, of_labels, n_bets)
+            time = float(history.times[block])
+            changes.append(
+                Change(
+                    label=self.classes_[watched.targets[i]],
+                    kind=kind,
+                    evidence=evidence.exp_finite(log_evidence[i]).item(),
+                    description=BET_NAMES[kind][bet],
+                    since=block * history.width,
+                    since_time=None if np.isnan(time) else time,
+                    since_low=low * history.width,
+                    since_high=high * history.width,
+                )
+            )
+        return changes
 
     def _check_state(self) -> None:
         check_option(self._watch, Watched, "watch")
@@ -427,9 +448,10 @@ def stream_scores(model: Any, X: Any) -> FloatArray:
         if not hasattr(model, "predict_proba"):
             raise InputError(f"model must have predict_proba, got {type(model).__name__}")
         scores, classes = class_probabilities(model, X)
-        return as_score_columns(scores, len(classes))
-    check_is_fitted(model, "classes_")
-    return as_score_columns(_comparable_scores(model._state.folds, X), len(model.classes_))
+    else:
+        check_is_fitted(model, "classes_")
+        scores, classes = _comparable_scores(model._state.folds, X), model.classes_
+    return as_score_columns(scores, len(classes))
 
 
 def _comparable_scores(folds: list[Fold], X: Any) -> FloatArray:
