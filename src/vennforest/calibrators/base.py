@@ -98,7 +98,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     title: ClassVar[str] = ""
     """The name that readers of reports and plots see."""
-    _is_one_vs_rest: ClassVar[bool] = False
+    _takes_independent_scores: ClassVar[bool] = False
+    """Whether a map of probabilities takes scores of several classes whose rows do not sum to 1."""
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
     _warns_of_new: bool = True
@@ -453,7 +454,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         checked = read_scores(scores, k, on, on_log_odds=on_log_odds, mask_distance=mask_distance)
         if self._reads == "probability" and checked.kind == "score":
             impossible = checked.values[is_outside(checked.values)]
-            if len(impossible) or (k > 2 and not self._is_one_vs_rest):
+            if len(impossible) or (k > 2 and not self._takes_independent_scores):
                 value = impossible[0] if len(impossible) else "independent scores"
                 raise InputError(
                     f'scores must lie in [0, 1] for {self}, got {value}: give on="logit" if they '
@@ -572,19 +573,6 @@ class Uncalibrated(Calibrator):
 
     def _formula(self, scores: Term) -> Term:
         return scores
-
-
-class OneVsRestCalibrator(Calibrator):
-    """A calibrator for two classes; for more, one map per class against the rest, normalised."""
-
-    _is_one_vs_rest = True
-
-    @abstractmethod
-    def _formula_of_columns(self, scores: Term) -> Term:
-        """Return the probabilities of scores, before normalisation."""
-
-    def _formula(self, scores: Term) -> Term:
-        return normalised_formula(self._formula_of_columns(scores), scores, self._n_columns())
 
 
 def normalised_formula(p: Term, raw: Term, n_columns: int) -> Term:
