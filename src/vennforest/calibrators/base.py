@@ -231,10 +231,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _warn_of_far_scores(self, counts: ScoreCounts) -> None:
         """Warn of scores far from all others that change what the map says about these."""
-        x, total = counts.scores.reshape(len(counts), -1), counts.weights.sum(axis=1)
+        # A product: sums over two numbers of a row take several times as long.
+        x, total = (
+            counts.scores.reshape(len(counts), -1),
+            counts.weights @ np.ones(len(self.classes_)),
+        )
         far, is_masked = np.zeros(len(x), bool), are_masked(x, self.on_)
+        has_masked = is_masked.any()
         for column, is_unmasked in zip(x.T, ~is_masked.T, strict=True):
-            far[is_unmasked] |= far_side(column[is_unmasked], total[is_unmasked]) != 0
+            rows: Any = is_unmasked if has_masked else slice(None)
+            far[rows] |= far_side(column[rows], total[rows]) != 0
         if not far.any() or far.all():
             return
         near = ScoreCounts(counts.classes, counts.scores[~far], counts.weights[~far])
@@ -269,7 +275,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
         self.on_ = kind
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
-        x = counts.scores[~are_masked(counts.scores, kind)]
+        x = counts.scores if kind != "logit" else counts.scores[~are_masked(counts.scores, kind)]
         self.score_ends_ = np.array([x.min(), x.max()]) if x.size else np.zeros(2)
         self.score_range_ = direction.expected_range(self.score_ends_, counts.total)
         self.reversed_at_, self.shift_ = center, None
