@@ -49,14 +49,15 @@ VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
 class StepFunction(NamedTuple):
     """The isotonic fit of a new observation of one label as a function of its score.
 
-    ``ends`` (n - 1,) are scores between n runs of equal ``fits``. The fit of a run is the slope of
-    the line from point number a of the cumulative sums (weight, positive weight) of the calibration
-    examples to point number b, moved by the new observation. The ``grid``, cells of equal width
-    with the first end in each, shortens the search in the ends.
+    ``ends`` (n - 1,) are scores between n runs of equal ``fits``, which begin at ``places``. The
+    fit of a run is the slope of the line from point number a of the cumulative sums (weight,
+    positive weight) of the calibration examples to point number b, moved by the new observation.
+    The ``grid``, cells of equal width with the first end in each, shortens the search in the ends.
     """
 
     ends: FloatArray
     fits: FloatArray
+    places: Int32Array
     a: Int32Array
     b: Int32Array
     grid: tuple[NDArray[np.uint32], float, float]
@@ -74,16 +75,15 @@ class StepTable:
         # Large arrays of numpy, unlike those of kernels, get large pages of memory.
         self.W, self.Y = np.empty((2, len(x) + 1))
         kernels.cumulative_points(*map(np.ascontiguousarray, weights.T), self.W, self.Y)
-        following, queue, a, b = np.empty((4, len(self.W)), np.int32)
-        ends, fits = np.empty((2, len(self.W)))
+        following, queue, places, a, b = np.empty((5, len(self.W)), np.int32)
+        fits = np.empty(len(self.W))
         kernels.suffix_hulls(self.W, self.Y, following)
         steps = []
         for label in (0, 1):
-            points = self.x, self.W, self.Y, following, label
-            n = kernels.step_function(*points, queue, ends, fits, a, b)
-            between = ends[1:n].copy()
-            line = a[:n].copy(), b[:n].copy()
-            steps.append(StepFunction(between, fits[:n].copy(), *line, kernels.grid_of(between)))
+            n = kernels.step_function(self.W, self.Y, following, label, queue, places, fits, a, b)
+            ends = self.x[places[1:n] - 1]
+            lines = places[:n].copy(), a[:n].copy(), b[:n].copy()
+            steps.append(StepFunction(ends, fits[:n].copy(), *lines, kernels.grid_of(ends)))
         self.p0, self.p1 = steps
 
     def look_up(self, scores: FloatArray, out: FloatArray) -> None:
@@ -125,14 +125,13 @@ class StepTable:
         is_kept[:N_END_SCORES] = is_kept[-N_END_SCORES:] = True
         is_kept[np.searchsorted(self.W, np.linspace(0, self.W[-1], N_SPREAD_SCORES))] = True
         for label, steps in enumerate((self.p0, self.p1)):
-            places = np.append(0, np.searchsorted(self.x, steps.ends) + 1)
             distance = np.maximum(steps.fits if label else 1 - steps.fits, np.finfo(float).tiny)
             level = np.floor(np.log(distance) / np.log1p(MAX_ROUNDING))
-            passed = np.append(0.0, np.cumsum(self.weights[:, label]))[places]
+            passed = np.append(0.0, np.cumsum(self.weights[:, label]))[steps.places]
             is_first = np.append(True, (np.diff(level) != 0) | (np.diff(passed) != 0))
             stays = is_first | np.append(is_first[1:], True)
-            is_kept[np.concatenate([steps.a[stays], steps.b[stays], places[stays]])] = True
-            is_rounded[places[~stays]] = label
+            is_kept[np.concatenate([steps.a[stays], steps.b[stays], steps.places[stays]])] = True
+            is_rounded[steps.places[~stays]] = label
         if is_kept.all():
             return self
         points = np.flatnonzero(is_kept)

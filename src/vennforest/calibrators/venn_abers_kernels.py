@@ -72,13 +72,13 @@ def suffix_hulls(W, Y, following):
 
 
 @kernel
-def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
+def step_function(W, Y, following, v, queue, places, fits, a, b):
     """Write the isotonic fit of a new observation of label v as a step function of its score.
 
-    Neighbouring places with equal fits are a run; the number n of runs is returned. Written are the
-    scores between runs, ``ends[1:n]``, and for each run its fit and the points a and b of the
-    touching line, where ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``. ``following`` is what
-    `suffix_hulls` writes; ``queue`` (m + 1,) is scratch space.
+    Neighbouring places with equal fits are a run; the number n of runs is returned. Written are,
+    for each run, its first place, its fit, and the points a and b of the touching line, where
+    ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``. ``following`` is what `suffix_hulls` writes;
+    ``queue`` (m + 1,) is scratch space.
 
     As k grows the fit does not decrease, so neither touching point moves back: one pass over the
     places, with the hull of the points left of the line in a queue and the hull of any suffix as
@@ -125,9 +125,8 @@ def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
         # The last digits of sums of weights may not make a fit leave [0, 1], or decrease.
         new_fit = min(max(rise / run, fit, 0.0), 1.0)
         if new_fit != fit:
-            if n_steps:
-                ends[n_steps] = x[k - 1]
-            fits[n_steps], a[n_steps], b[n_steps] = new_fit, left, right
+            places[n_steps], fits[n_steps] = k, new_fit
+            a[n_steps], b[n_steps] = left, right
             fit = new_fit
             n_steps += 1
         else:
