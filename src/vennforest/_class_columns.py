@@ -219,18 +219,11 @@ def in_class_order(
     texts, labels = list(map(str, names)), classes.tolist()
     is_numbered = list(names) == list(range(len(texts)))
     is_size = len(texts) in ({1, 2} if len(labels) == 2 else {len(labels)})
-    if is_numbered or not is_size or not any(labels_of_column(text, labels) for text in texts):
-        return _by_position(values, classes, name, named)
-    of_classes, array = class_columns(texts, labels, name, texts), as_numbers(values, name)
-    if len(texts) == 1:
-        return of_classes.of_second(array.ravel(), kind)
-    return array[:, list(map(texts.index, of_classes.names))]
-
-
-def _by_position(
-    values: ArrayLike, classes: NDArray[Any], name: str, named: ArrayLike | None
-) -> ArrayLike:
-    """Return columns whose names say no class; ``named`` are the classes in their order."""
+    if not is_numbered and is_size and any(labels_of_column(text, labels) for text in texts):
+        of_classes, array = class_columns(texts, labels, name, texts), as_numbers(values, name)
+        if len(texts) == 1:
+            return of_classes.of_second(array.ravel(), kind)
+        return array[:, list(map(texts.index, of_classes.names))]
     codes = column_codes(named)
     if codes is None or len(codes) != len(classes):
         return values

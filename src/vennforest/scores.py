@@ -237,7 +237,7 @@ def find_mask_distance(distance: FloatArray) -> float:
 
 def are_masked(x: FloatArray, kind: On) -> NDArray[np.bool_]:
     """Return a mask of the logits, or log-odds, that `read_scores` has made of masked classes."""
-    return (np.abs(x) >= -MASKED) & (kind == "logit")
+    return np.abs(x) >= -MASKED if kind == "logit" else np.zeros(x.shape, bool)
 
 
 def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
@@ -338,8 +338,11 @@ def far_side(x: FloatArray, weight: FloatArray) -> NDArray[np.integer[Any]]:
     It is 0 for all others. Tails as heavy as those of a Cauchy distribution are not far.
     """
     # Between six far scores and the others a gap is a seventh of the whole: it leaves a bin empty.
-    if len(x) > MIN_ROWS_OF_BINS and np.histogram(x / 4, 14)[0].all():
-        return np.zeros(len(x), np.int8)
+    # Often some scores already fill all bins.
+    if (step := len(x) // MIN_ROWS_OF_BINS) > 1:
+        ends = x.min() / 4, x.max() / 4
+        if any(np.histogram(part / 4, 14, ends)[0].all() for part in (x[::step], x)):
+            return np.zeros(len(x), np.int8)
     values, of_value = np.unique(x, return_inverse=True)
     ends = np.r_[: min(MAX_FAR_SCORES, len(values)), -min(MAX_FAR_SCORES, len(values)) : 0]
     speaks = np.bincount(of_value, weight)[ends] > 1

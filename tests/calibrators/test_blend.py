@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from oracles import blends as oracle
-from vennforest.calibrators.blend import fit_blend
+from vennforest.calibrators.newton import fit_blend
 
 
 def draw(seed, n=None, k=None, m=None):

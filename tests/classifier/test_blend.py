@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 from vennforest import CalibratedClassifier, audit, estimate_performance, load, save
 from vennforest.calibrators import VectorScaling
-from vennforest.calibrators.blend import fit_blend
+from vennforest.calibrators.newton import fit_blend
 from vennforest.classifier import fitting
 from vennforest.sources.row_hashes import hash_rows
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
 from vennforest.monitoring import Monitor
-from vennforest.monitoring.history import LOG_RATIO_95, History
+from vennforest.monitoring.evidence import LOG_RATIO_95, History
 
 
 def draw_history(rng, n_blocks, of_labels):

@@ -12,7 +12,7 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.monitoring import Monitor
-from vennforest.monitoring.stream import remember_rows
+from vennforest.monitoring.monitor import remember_rows
 from vennforest.tables import table_pipeline
 
 

@@ -87,7 +87,10 @@ def audit(
     codes, classes = encode_labels(y, known_classes, count_rows(X, low=1))
     X = indexable(without_arrow(X))[0]
     labels = classes[codes]
-    are_new = _are_new(model, X)
+    is_fitted = isinstance(model, CalibratedClassifier) and hasattr(model, "classes_")
+    sketch, are_new = model._state.row_sketch if is_fitted else None, False
+    if sketch is not None:
+        are_new = not np.array_equal(sketch_rows(model._state.hash_as_read(X)), sketch)
     weight = check_weights(sample_weight, len(labels))
     if not are_new:
         check_class_examples(codes, classes, weight, known_classes is not None)
@@ -150,15 +153,6 @@ def _known_classes(model: Any) -> NDArray[Any] | None:
         if hasattr(estimator, "__sklearn_tags__") and not is_classifier(estimator):
             raise TypeError(f"model must be a classifier, got {shown(estimator)}")
     return classes_of_frozen(estimators)
-
-
-def _are_new(model: Any, X: Any) -> bool:
-    """Return whether rows X are others than those that a classifier was fitted to."""
-    if not isinstance(model, CalibratedClassifier) or not hasattr(model, "classes_"):
-        return False
-    state = model._state
-    sketch = state.row_sketch
-    return sketch is not None and not np.array_equal(sketch_rows(state.hash_as_read(X)), sketch)
 
 
 def find_falling_frequency(

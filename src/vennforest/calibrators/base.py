@@ -98,7 +98,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     title: ClassVar[str] = ""
     """The name that readers of reports and plots see."""
-    _is_one_vs_rest: ClassVar[bool] = False
+    _takes_independent_scores: ClassVar[bool] = False
+    """Whether a map of probabilities takes scores of several classes whose rows do not sum to 1."""
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
     _warns_of_new: bool = True
@@ -230,10 +231,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _warn_of_far_scores(self, counts: ScoreCounts) -> None:
         """Warn of scores far from all others that change what the map says about these."""
-        x, total = counts.scores.reshape(len(counts), -1), counts.weights.sum(axis=1)
+        # A product: sums over two numbers of a row take several times as long.
+        x, total = (
+            counts.scores.reshape(len(counts), -1),
+            counts.weights @ np.ones(len(self.classes_)),
+        )
         far, is_masked = np.zeros(len(x), bool), are_masked(x, self.on_)
+        has_masked = is_masked.any()
         for column, is_unmasked in zip(x.T, ~is_masked.T, strict=True):
-            far[is_unmasked] |= far_side(column[is_unmasked], total[is_unmasked]) != 0
+            rows: Any = is_unmasked if has_masked else slice(None)
+            far[rows] |= far_side(column[rows], total[rows]) != 0
         if not far.any() or far.all():
             return
         near = ScoreCounts(counts.classes, counts.scores[~far], counts.weights[~far])
@@ -268,7 +275,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
         self.on_ = kind
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
-        x = counts.scores[~are_masked(counts.scores, kind)]
+        x = counts.scores if kind != "logit" else counts.scores[~are_masked(counts.scores, kind)]
         self.score_ends_ = np.array([x.min(), x.max()]) if x.size else np.zeros(2)
         self.score_range_ = direction.expected_range(self.score_ends_, counts.total)
         self.reversed_at_, self.shift_ = center, None
@@ -453,7 +460,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         checked = read_scores(scores, k, on, on_log_odds=on_log_odds, mask_distance=mask_distance)
         if self._reads == "probability" and checked.kind == "score":
             impossible = checked.values[is_outside(checked.values)]
-            if len(impossible) or (k > 2 and not self._is_one_vs_rest):
+            if len(impossible) or (k > 2 and not self._takes_independent_scores):
                 value = impossible[0] if len(impossible) else "independent scores"
                 raise InputError(
                     f'scores must lie in [0, 1] for {self}, got {value}: give on="logit" if they '
@@ -572,26 +579,6 @@ class Uncalibrated(Calibrator):
 
     def _formula(self, scores: Term) -> Term:
         return scores
-
-
-class OneVsRestCalibrator(Calibrator):
-    """A calibrator for two classes; for more, one map per class against the rest, normalised."""
-
-    _is_one_vs_rest = True
-
-    def _fit(self, counts: ScoreCounts) -> None:
-        self._fit_columns(counts.columns())
-
-    @abstractmethod
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
-        """Set one entry of each attribute for each column of scores, against the rest."""
-
-    @abstractmethod
-    def _formula_of_columns(self, scores: Term) -> Term:
-        """Return the probabilities of scores, before normalisation."""
-
-    def _formula(self, scores: Term) -> Term:
-        return normalised_formula(self._formula_of_columns(scores), scores, self._n_columns())
 
 
 def normalised_formula(p: Term, raw: Term, n_columns: int) -> Term:

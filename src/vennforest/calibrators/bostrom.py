@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, first_of_largest, if_at_most
 from vennforest.counts import ScoreCounts
@@ -62,7 +61,12 @@ class BostromScaling(Calibrator):
             n_rows = np.bincount(group, minlength=N_CELLS + 1)
             values = np.bincount(group, largest, N_CELLS + 1) / np.maximum(n_rows, 1)
         square, linear = (np.bincount(group, part, len(values)) for part in (square, linear))
-        scores = brier_scores(values, square / counts.total, linear / counts.total)
+        # The mean of ``square q^2 + linear q``, q = 1 / (1 + exp(A p - B)), for all A and B.
+        square, linear = square / counts.total, linear / counts.total
+        shift, scores = np.exp(-np.arange(float(N_VALUES)))[:, None], np.empty((N_VALUES, N_VALUES))
+        for A in range(N_VALUES):
+            q = 1 / (1 + np.exp(A * values) * shift)
+            scores[A] = (q * (q * square + linear)).sum(axis=1)
         best = int(np.flatnonzero(scores.ravel() <= scores.min() + EQUAL_BRIER_SCORE)[0])
         self.A_, self.B_ = divmod(best, N_VALUES)
 
@@ -82,14 +86,3 @@ class BostromScaling(Calibrator):
     def _raised(self, largest: Term) -> Term:
         """Return 1 - r, in which no digit is lost where r is nearly 1."""
         return (float(self.B_) - float(self.A_) * largest).logistic()
-
-
-def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
-    """Return the sum of ``square q^2 + linear q``, q = 1 / (1 + exp(A p - B)), for all A and B."""
-    steps = np.arange(N_VALUES)
-    shift = np.exp(-steps.astype(np.float64))[:, None]
-    scores = np.empty((N_VALUES, N_VALUES))
-    for A in steps:
-        q = 1 / (1 + np.exp(A * values) * shift)
-        scores[A] = (q * (q * square + linear)).sum(axis=1)
-    return scores

@@ -101,33 +101,28 @@ def ratio(theta, i, W, Y, below, above):
 
 
 @kernel
-def upper_end(inner, i, W, Y, below, above, quantile):
-    """Return the largest theta with 2 log lambda(theta) <= quantile; ``inner`` is one of them."""
-    outer = 1.0
-    if ratio(outer, i, W, Y, below, above) <= quantile:
-        return outer
-    while outer - inner > END_PRECISION * outer:
-        middle = 0.5 * (inner + outer)
-        if middle <= inner or middle >= outer:
-            break
-        if ratio(middle, i, W, Y, below, above) <= quantile:
-            inner = middle
-        else:
-            outer = middle
-    return outer
-
-
-@kernel
 def upper_ends(W, Y, fit, indices, quantiles):
     """Return the upper ends (n,) at scores number ``indices`` (n,), with a quantile for each.
 
-    ``fit`` is the isotonic fit at every score, at which 2 log lambda is 0.
+    The largest theta with 2 log lambda(theta) <= quantile; ``fit`` is the isotonic fit at every
+    score, at which 2 log lambda is 0.
     """
     below, above = prefix_tree(W, Y), prefix_tree(*mirrored(W, Y))
     ends = np.empty(len(indices))
     for n in range(len(indices)):
         i = indices[n]
-        ends[n] = upper_end(fit[i], i, W, Y, below, above, quantiles[n])
+        inner, outer = fit[i], 1.0
+        if ratio(outer, i, W, Y, below, above) <= quantiles[n]:
+            inner = outer
+        while outer - inner > END_PRECISION * outer:
+            middle = 0.5 * (inner + outer)
+            if middle <= inner or middle >= outer:
+                break
+            if ratio(middle, i, W, Y, below, above) <= quantiles[n]:
+                inner = middle
+            else:
+                outer = middle
+        ends[n] = outer
     return ends
 
 

@@ -6,12 +6,12 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from vennforest._validation import FloatArray, check_array, check_increasing, require
-from vennforest.calibrators.base import OneVsRestCalibrator
+from vennforest.calibrators.base import Calibrator, normalised_formula
 from vennforest.calibrators.formula import Term
 from vennforest.counts import ScoreCounts
 
 
-class IsotonicCalibration(OneVsRestCalibrator):
+class IsotonicCalibration(Calibrator):
     """Isotonic calibration: the non-decreasing map from scores to probabilities that fits best.
 
     Minimises ``sum w (y - m(s))**2`` over non-decreasing m (Niculescu-Mizil & Caruana 2005,
@@ -36,19 +36,20 @@ class IsotonicCalibration(OneVsRestCalibrator):
     values_: list[FloatArray]
     """Of each column the values (m,), which do not decrease."""
 
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+    def _fit(self, counts: ScoreCounts) -> None:
         self.knots_, self.values_ = [], []
-        for counts in columns:
-            total = counts.weights.sum(axis=1)
-            share = counts.weights[:, 1] / total
+        for column in counts.columns():
+            total = column.weights.sum(axis=1)
+            share = column.weights[:, 1] / total
             fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
             rises = np.flatnonzero(fitted[1:] != fitted[:-1])
-            self.knots_.append(counts.scores[rises])
+            self.knots_.append(column.scores[rises])
             self.values_.append(fitted[np.append(rises, len(fitted) - 1)])
 
-    def _formula_of_columns(self, scores: Term) -> Term:
+    def _formula(self, scores: Term) -> Term:
         starts = [np.nextafter(knots, np.inf) for knots in self.knots_]
-        return scores.look_up(starts, {"p": self.values_})["p"]
+        p = scores.look_up(starts, {"p": self.values_})["p"]
+        return normalised_formula(p, scores, self._n_columns())
 
     def _check_state(self) -> None:
         super()._check_state()

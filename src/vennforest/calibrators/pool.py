@@ -8,7 +8,6 @@ from functools import reduce
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray, check_array, check_number
 from vennforest.calibrators.base import Calibrator
@@ -116,7 +115,12 @@ class PooledCalibration(ProbabilityCalibrator):
             pooled = FormulaFunction(self._pooled(Score()))(examples.scores)
             if k == 2:
                 pooled = np.column_stack([1 - pooled, pooled])
-            self.factors_ = factors_for_shares(pooled, examples.weights)
+            # Classes without examples keep their mean probability, and the others share the rest.
+            total, shares = examples.weights.sum(axis=1), examples.class_totals / examples.total
+            total /= examples.total
+            absent = np.where(shares > 0, 0.0, total @ pooled)
+            means = shares * (1 - absent.sum()) + absent
+            self.factors_ = np.exp(log_factors_for_means(pooled, means, total))
 
     def _pooled(self, p: Term) -> Term:
         """Return the weighted mean of the members' probabilities."""
@@ -213,7 +217,11 @@ def split(counts: ScoreCounts) -> Iterator[FloatArray]:
     for fold in range(N_POOL_FOLDS):
         share = np.zeros_like(counts.weights)
         for rows, labels, ends, deal in lines:
-            share[rows, labels] = np.diff(_length_within(ends, deal == fold))
+            # The length of the part of [0, end] in units of the fold, which repeat.
+            in_fold = np.append(0.0, np.cumsum(deal == fold))
+            rounds, position = np.divmod(ends, len(deal))
+            length = np.interp(position, np.arange(len(in_fold)), in_fold)
+            share[rows, labels] = np.diff(rounds * in_fold[-1] + length)
         yield np.clip(share, 0.0, counts.weights)
 
 
@@ -237,16 +245,6 @@ def _lines(counts: ScoreCounts) -> Iterator[tuple[IntArray, IntArray]]:
             x = counts.scores[of_label]
             of_label = of_label[np.lexsort([*x.T[::-1], x[:, j]])]
         yield of_label, np.full_like(of_label, j)
-
-
-def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
-    """Return the length of the part of each [0, x], x (n,), that lies in units of a fold.
-
-    ``in_fold`` (m,) tells which unit intervals are the fold's, and applies again after m units.
-    """
-    total = np.append(0.0, np.cumsum(in_fold))
-    rounds, position = np.divmod(x, len(in_fold))
-    return np.asarray(rounds * total[-1] + np.interp(position, np.arange(len(total)), total))
 
 
 def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:
@@ -303,17 +301,3 @@ def pool_weights(weight: FloatArray, p: FloatArray, prior: list[float]) -> Float
         newton /= newton.sum()
         weights = newton if gain(newton) > gain(expected) else expected
     return weights
-
-
-def factors_for_shares(p: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the factors (k,) by which mean probabilities become the shares of the classes.
-
-    ``p_ij factor_j / sum_l p_il factor_l``, of probabilities and weights (n, k), has the weighted
-    mean ``sum_i weight_ij / sum weights``. Classes without examples keep their mean probability,
-    and the others share the rest.
-    """
-    mass = float(weights.sum())
-    total, shares = weights.sum(axis=1) / mass, weights.sum(axis=0) / mass
-    absent = np.where(shares > 0, 0.0, total @ p)
-    means = shares * (1 - absent.sum()) + absent
-    return np.asarray(np.exp(log_factors_for_means(p, means, total)))

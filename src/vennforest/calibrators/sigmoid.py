@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators.base import OneVsRestCalibrator
+from vennforest.calibrators.base import Calibrator, normalised_formula
 from vennforest.calibrators.formula import Term, entry_or_row
 from vennforest.calibrators.newton import (
     Targets,
@@ -23,7 +23,7 @@ from vennforest.scores import On
 SMALLEST_STANDARD_SCORE, MAX_STANDARD_SCORE = 1e-290, 1e100
 
 
-class PlattScaling(OneVsRestCalibrator):
+class PlattScaling(Calibrator):
     """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
 
     ``p = 1 / (1 + exp(A s + B))`` (Platt 2000). Many classes: one sigmoid per class, normalised.
@@ -72,37 +72,38 @@ class PlattScaling(OneVsRestCalibrator):
         self.targets = targets
         self.on = on
 
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+    def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.targets, Targets, "targets")
         fits = []
-        for counts in columns:
-            scores, limits = counts.scores, (0.0, 1.0)
+        for column in counts.columns():
+            scores, limits = column.scores, (0.0, 1.0)
             if self.on_ == "probability":
                 limits = clip_limits(scores)
                 scores = log_odds_of(scores, *limits)
             elif self.on_ == "logit":
                 limits = log_odds_limits(scores)
                 scores = np.clip(scores, *limits)
-            center, scale = standardise(scores, counts.weights.sum(axis=1))
+            center, scale = standardise(scores, column.weights.sum(axis=1))
             z = (scores / 4 - center / 4) / (scale / 4)  # the difference may overflow
-            (slope,), intercept = fit_sigmoid(z[None], counts.weights, self.targets, 0)
+            (slope,), intercept = fit_sigmoid(z[None], column.weights, self.targets, 0)
             fits.append((*limits, center, scale, slope, intercept))
         low_, high_, self.center_, self.scale_, self.slope_, self.intercept_ = np.array(fits).T
         self.clip_ = np.column_stack([low_, high_])
 
-    def _formula_of_columns(self, scores: Term) -> Term:
-        low, high = map(entry_or_row, self.clip_.T)
+    def _formula(self, scores: Term) -> Term:
+        s, (low, high) = scores, map(entry_or_row, self.clip_.T)
         if self.on_ == "probability":
-            scores = log_odds(scores, low, high)
+            s = log_odds(s, low, high)
         elif self.on_ == "logit":
-            scores = scores.clip(low, high)
+            s = s.clip(low, high)
         center, scale = entry_or_row(self.center_), entry_or_row(self.scale_)
-        z = (scores.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
+        z = (s.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
         z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
-        return (entry_or_row(self.slope_) * z + entry_or_row(self.intercept_)).logistic()
+        p = (entry_or_row(self.slope_) * z + entry_or_row(self.intercept_)).logistic()
+        return normalised_formula(p, scores, self._n_columns())
 
 
-class BetaCalibration(OneVsRestCalibrator):
+class BetaCalibration(Calibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
@@ -128,6 +129,7 @@ class BetaCalibration(OneVsRestCalibrator):
     """
 
     title = "Beta"
+    _takes_independent_scores = True
     coef_: FloatArray
     clip_: FloatArray
     """Where the scores of each column are clipped before logarithms are taken, (c, 2)."""
@@ -136,23 +138,24 @@ class BetaCalibration(OneVsRestCalibrator):
         self.targets = targets
         self.on = on
 
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+    def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.targets, Targets, "targets")
         limits, fits = [], []
-        for counts in columns:
-            low, high = clip_limits(counts.scores)
-            s = np.clip(counts.scores, low, high)
+        for column in counts.columns():
+            low, high = clip_limits(column.scores)
+            s = np.clip(column.scores, low, high)
             features = np.array([np.log(s), -np.log1p(-s)])
-            weight = counts.weights.sum(axis=1)
+            weight = column.weights.sum(axis=1)
             center, scale = np.array([standardise(x, weight) for x in features]).T
             z = (features - center[:, None]) / scale[:, None]
-            slopes, c = fit_sigmoid(z, counts.weights, self.targets, 2)
+            slopes, c = fit_sigmoid(z, column.weights, self.targets, 2)
             slopes /= scale
             limits.append((low, high))
             fits.append((*slopes, c - slopes @ center))
         self.clip_, self.coef_ = np.array(limits), np.array(fits)
 
-    def _formula_of_columns(self, scores: Term) -> Term:
+    def _formula(self, scores: Term) -> Term:
         a, b, c = map(entry_or_row, self.coef_.T)
         s = scores.clip(*map(entry_or_row, self.clip_.T))
-        return (a * s.log() - b * (1.0 - s).log() + c).logistic()
+        p = (a * s.log() - b * (1.0 - s).log() + c).logistic()
+        return normalised_formula(p, scores, self._n_columns())

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from vennforest._messages import warn
 from vennforest._numerics import root_of_increasing, row_blocks
@@ -124,13 +125,6 @@ class TemperatureScaling(Calibrator):
         return softmax(scores, self.temperature_)
 
 
-def half_distances(z: FloatArray) -> FloatArray:
-    """Return half of the distance of each logit (n, k) from the largest of its row, at most 0."""
-    half = np.asarray(z, np.float64) / 2  # the distances themselves may overflow
-    half -= half.max(axis=1, keepdims=True)
-    return half
-
-
 @np.errstate(under="ignore")
 def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """Return the T of the least log loss of ``softmax(z / T)``, for logits (n, k).
@@ -139,33 +133,27 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """
     if z.min() == -np.inf:
         weights = np.where(z == -np.inf, 0.0, weights)
-    blocks = list(row_blocks(*z.shape))
-    halves = (half_distances(z[block]) for block in blocks)
-    size = max(-float(half.min(where=half > -np.inf, initial=0.0)) for half in halves)
+    scaled = np.asarray(z, np.float64) / 2  # distances from the largest of a row may overflow
+    scaled -= scaled.max(axis=1, keepdims=True)
+    size = -float(scaled.min(where=scaled > -np.inf, initial=0.0))
     total: FloatArray = weights.sum(axis=1)
-    mass, squares, of_labels = float(total.sum()), 0.0, 0.0
+    mass = float(total.sum())
     if size == 0 or mass == 0:
         return 1.0
-    for block in blocks:
-        half = half_distances(z[block]) / size
-        half[half == -np.inf] = 0.0
-        squares += float(np.square(half).mean(axis=1) @ total[block]) / mass
-        of_labels += float((weights[block] * half).sum()) / mass
-    deviation = float(np.sqrt(squares)) or 1.0
-    of_labels /= deviation
+    finite = np.where(scaled == -np.inf, 0.0, scaled / size)
+    deviation = float(np.sqrt(np.square(finite).mean(axis=1) @ total / mass)) or 1.0
+    of_labels = float((weights * finite).sum()) / mass / deviation
+    np.maximum(scaled / (size * deviation), SMALLEST_LOGIT, out=scaled)
 
     def slope(log_beta: float) -> tuple[float, float]:
         """Return the derivative of the loss by beta, and its derivative by the log of beta."""
         beta, first, second = np.exp(log_beta), 0.0, 0.0
-        for block in blocks:
-            scaled = half_distances(z[block])
-            scaled /= size * deviation
-            np.maximum(scaled, SMALLEST_LOGIT, out=scaled)
-            e = np.exp(beta * scaled)
+        for block in row_blocks(*z.shape):
+            e = np.exp(beta * scaled[block])
             divisor = e.sum(axis=1)
-            e *= scaled
+            e *= scaled[block]
             means = e.sum(axis=1) / divisor
-            variances = np.einsum("ij,ij->i", e, scaled) / divisor - means**2
+            variances = np.einsum("ij,ij->i", e, scaled[block]) / divisor - means**2
             first += float(means @ total[block]) / mass
             second += float(variances @ total[block]) / mass
         return first - of_labels, float(beta * second)
@@ -280,14 +268,24 @@ class SoftmaxMap(ProbabilityCalibrator):
         check_number(self.ridge, "ridge", 0)
         self.shrinkage_ = check_inside(self.shrinkage, "shrinkage")
         self.shares_ = smoothed_shares(counts)
-        if counts.scores.ndim == 1:
-            counts = group_scores(counts)
-            fit = fit_two_classes(self._logs(counts.scores), counts.weights, self.ridge)
-        else:
-            logs = self._logs(counts.scores)
-            fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge, self._start)
-        # In rows, as files have it: products of other layouts differ in the last place.
-        self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
+        if counts.scores.ndim > 1:
+            logs, structure = self._logs(counts.scores), self.structure
+            fit = fit_multinomial(logs, counts.weights, structure, self.ridge, self._start)
+            # In rows, as files have it: products of other layouts differ in the last place.
+            self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
+            return
+        # The difference of the two logits has slopes of the two logarithms, not below zero, and one
+        # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
+        counts = group_scores(counts)
+        first, second = self._logs(counts.scores).T
+        features = np.array([-first, second, np.ones(len(first))])
+        # min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2) is a quadratic form in w - 1.
+        penalty = self.ridge * np.diag([1.0, 1.0, 0.5])
+        penalty[:2, :2] -= self.ridge / (SHARED + 2)
+        mean, bounded = np.array([1.0, 1.0, 0.0]), np.array([True, True, False])
+        theta, _ = fit_logistic(features, counts.weights, mean, bounded, mean=mean, penalty=penalty)
+        self.coef_ = np.diag(theta[:2])
+        self.intercept_ = np.array([-theta[2] / 2, theta[2] / 2])
 
     def _logs(self, p: FloatArray) -> FloatArray:
         """Return log(k s), (n, k), of shrunk probabilities (n,) or (n, k)."""
@@ -298,9 +296,9 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _log_loss(self, counts: ScoreCounts) -> float:
         """Return the log loss, summed over examples, of scores that are probabilities."""
-        logits = self._logs(counts.scores) @ self.coef_.T + self.intercept_
-        log_sums = np.logaddexp.reduce(logits, axis=1)
-        return float(counts.weights.sum(axis=1) @ log_sums - (counts.weights * logits).sum())
+        logits = self.coef_ @ self._logs(counts.scores).T + self.intercept_[:, None]
+        log_sums = logsumexp(logits, axis=0)
+        return float(counts.weights.sum(axis=1) @ log_sums - (counts.weights.T * logits).sum())
 
     def _map_formula(self, p: Term) -> Term:
         W, b = self.coef_, self.intercept_
@@ -356,12 +354,6 @@ class VectorScaling(SoftmaxMap):
         self.on = on
 
 
-def diagonal_penalty(k: int, ridge: float) -> FloatArray:
-    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best."""
-    # min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2) is a quadratic form in w - 1.
-    return np.asarray(ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k))))
-
-
 class MultinomialLoss:
     """The mean log loss with its penalty: rows of slopes (1 or k) above a row of intercepts.
 
@@ -377,47 +369,44 @@ class MultinomialLoss:
         self.is_full, self.is_shared = structure == "full", structure == "shared"
         self.ridge = ridge / mass
         self.mean = np.vstack([np.eye(k) if self.is_full else np.ones((1, k)), np.zeros((1, k))])
-        self.total: FloatArray = weights.sum(axis=1, keepdims=True) / mass
-        self.blocks = [(logs[rows], self.total[rows]) for rows in row_blocks(*logs.shape)]
-        self.p: list[FloatArray] = []
-        """The estimates of each block at the parameters that were last evaluated."""
+        self.blocks: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        """Of each block logarithms, weights, and estimates at the last parameters."""
         self.of_labels = np.zeros_like(self.mean)
-        for rows in row_blocks(*logs.shape):
-            self.add_back(self.of_labels, weights[rows] / mass, logs[rows])
+        # Classes are the rows of a block: sums over a few of them take a tenth of the time. A block
+        # is not narrower than 256 examples.
+        for rows in row_blocks(len(logs), min(k, 256)):
+            block = np.ascontiguousarray(logs[rows].T)
+            self.blocks.append((block, weights[rows].sum(axis=1) / mass, np.empty_like(block)))
+            self.add_back(self.of_labels, np.ascontiguousarray(weights[rows].T) / mass, block)
 
     def logits(self, theta: FloatArray, logs: FloatArray) -> FloatArray:
-        """Return logits (m, k)."""
-        z = logs @ theta[:-1] if self.is_full else logs * theta[0]
-        return np.asarray(z + theta[-1])
+        """Return the logits (k, m) of a block."""
+        z: FloatArray = theta[:-1].T @ logs if self.is_full else logs * theta[0][:, None]
+        z += theta[-1][:, None]
+        return z
 
-    def evaluate(self, theta: FloatArray, keep: bool = False) -> tuple[float, FloatArray]:
-        """Return the loss and its gradient at ``theta``; with ``keep``, store the estimates."""
+    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the loss and its gradient at ``theta``, and store the estimates."""
         offset = theta - self.mean
         gradient = self.pull(offset)
         loss = (gradient * offset).sum() / 2 - (self.of_labels * theta).sum()
         gradient -= self.of_labels
-        self.p = []
-        for logs, total in self.blocks:
+        for logs, total, p in self.blocks:
             z = self.logits(theta, logs)
-            largest = z.max(axis=1, keepdims=True)
+            largest = z.max(axis=0)
             z -= largest
-            p = np.exp(z, out=z)
-            divisor = p.sum(axis=1, keepdims=True)
-            loss += (total * (np.log(divisor) + largest)).sum()
-            if keep:
-                p /= divisor
-                self.p.append(p)
-                self.add_back(gradient, p * total, logs)
-            else:
-                p *= total / divisor
-                self.add_back(gradient, p, logs)
+            np.exp(z, out=p)
+            divisor = p.sum(axis=0)
+            loss += total @ (np.log(divisor) + largest)
+            p /= divisor
+            self.add_back(gradient, np.multiply(p, total, out=z), logs)
         return float(loss), gradient
 
     def pull(self, offset: FloatArray) -> FloatArray:
         """Return the derivative of the penalty at an offset from its minimum."""
         pull = self.ridge * offset
         slopes = np.diag(offset) if self.is_full else offset[0]
-        # As in `diagonal_penalty`; of a shared slope, each of the k equal ones bears its part.
+        # As in `SoftmaxMap`; of a shared slope, each of the k equal ones bears its part.
         of_diagonal = slopes * (SHARED / len(slopes))
         if not self.is_shared:
             of_diagonal = slopes - slopes.sum() / (SHARED + len(slopes))
@@ -431,25 +420,25 @@ class MultinomialLoss:
     def add_back(self, out: FloatArray, g: FloatArray, logs: FloatArray) -> None:
         """Add the derivative of ``sum g * logits`` by the parameters."""
         if self.is_full:
-            out[:-1] += logs.T @ g
+            out[:-1] += logs @ g.T
         else:
-            slopes = np.einsum("ij,ij->j", logs, g)
+            slopes = np.einsum("ji,ji->j", logs, g)
             out[0] += slopes.mean() if self.is_shared else slopes
-        out[-1] += g.sum(axis=0)
+        out[-1] += g.sum(axis=1)
 
     def diagonal(self) -> FloatArray:
-        """Return each parameter's own second derivative, where estimates are kept."""
+        """Return each parameter's own second derivative, at the last estimates."""
         diagonal = np.full_like(self.mean, self.ridge)
-        for p, (logs, total) in zip(self.p, self.blocks, strict=True):
+        for logs, total, p in self.blocks:
             self.add_back(diagonal, total * p * (1 - p), logs**2)
         return diagonal
 
     def curve(self, v: FloatArray) -> FloatArray:
-        """Return the second derivative, applied to a change v, where estimates are kept."""
+        """Return the second derivative, applied to a change v, at the last estimates."""
         curve = self.pull(v)
-        for p, (logs, total) in zip(self.p, self.blocks, strict=True):
+        for logs, total, p in self.blocks:
             dz = self.logits(v, logs)
-            dz -= np.einsum("ij,ij->i", p, dz)[:, None]
+            dz -= np.einsum("ji,ji->i", p, dz)
             dz *= p
             dz *= total
             self.add_back(curve, dz, logs)
@@ -474,17 +463,16 @@ def fit_multinomial(
         start = np.vstack([W.T, b])
     elif start is None:
         start = problem.mean
-    problem.evaluate(start, keep=True)
+    problem.evaluate(start)
     # Parameters in units that their own curvature makes about equally large.
     scale, at = 1 / np.sqrt(problem.diagonal()), np.empty(0)
-    is_newton = logs.shape[1] < MANY_CLASSES
 
     def parameters(t: FloatArray) -> FloatArray:
         return np.asarray(start + scale * t.reshape(scale.shape))
 
     def loss(t: FloatArray) -> tuple[float, FloatArray]:
         nonlocal at
-        value, gradient = problem.evaluate(parameters(t), is_newton)
+        value, gradient = problem.evaluate(parameters(t))
         at = t.copy()
         return value, (scale * gradient).ravel()
 
@@ -495,7 +483,7 @@ def fit_multinomial(
 
     options: dict[str, Any] = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
     method, search = "trust-ncg", {"hessp": curve}
-    if not is_newton:
+    if logs.shape[1] >= MANY_CLASSES:
         method, search, options = "L-BFGS-B", {}, OPTIONS_OF_MANY
     result: Any = minimize(  # type: ignore[call-overload]
         loss, np.zeros(scale.size), jac=True, method=method, options=options, **search
@@ -504,18 +492,3 @@ def fit_multinomial(
     # In the order in memory that a matrix read from a file has: products round by it.
     W = np.ascontiguousarray(theta[:-1].T) if problem.is_full else np.diag(theta[0])
     return W, theta[-1]
-
-
-@np.errstate(under="ignore")
-def fit_two_classes(
-    logs: FloatArray, weights: FloatArray, ridge: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the diagonal W (2, 2) and b (2,) of `VectorScaling`, for logarithms (n, 2)."""
-    # The difference of the two logits has slopes of the two logarithms, not below zero, and one
-    # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
-    features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])
-    penalty = np.diag([0.0, 0.0, ridge / 2])
-    penalty[:2, :2] = diagonal_penalty(2, ridge)
-    mean, bounded = np.array([1.0, 1.0, 0.0]), np.array([True, True, False])
-    theta, _ = fit_logistic(features, weights, mean, bounded, mean=mean, penalty=penalty)
-    return np.diag(theta[:2]), np.array([-theta[2] / 2, theta[2] / 2])

@@ -49,21 +49,18 @@ VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
 class StepFunction(NamedTuple):
     """The isotonic fit of a new observation of one label as a function of its score.
 
-    ``ends`` (n - 1,) are scores between n runs of equal ``fits``. The fit of a run is the slope of
-    the line from point number a of the cumulative sums (weight, positive weight) of the calibration
-    examples to point number b, moved by the new observation. The ``grid``, cells of equal width
-    with the first end in each, shortens the search in the ends.
+    ``ends`` (n - 1,) are scores between n runs of equal ``fits``, which begin at ``places``. The
+    fit of a run is the slope of the line from point number a of the cumulative sums (weight,
+    positive weight) of the calibration examples to point number b, moved by the new observation.
+    The ``grid``, cells of equal width with the first end in each, shortens the search in the ends.
     """
 
     ends: FloatArray
     fits: FloatArray
+    places: Int32Array
     a: Int32Array
     b: Int32Array
     grid: tuple[NDArray[np.uint32], float, float]
-
-
-CountedExamples = tuple[Int32Array, NDArray[np.bool_], FloatArray]
-"""Of each calibration example the number of its score, whether it is of the class, its weight."""
 
 
 class StepTable:
@@ -78,16 +75,15 @@ class StepTable:
         # Large arrays of numpy, unlike those of kernels, get large pages of memory.
         self.W, self.Y = np.empty((2, len(x) + 1))
         kernels.cumulative_points(*map(np.ascontiguousarray, weights.T), self.W, self.Y)
-        following, queue, a, b = np.empty((4, len(self.W)), np.int32)
-        ends, fits = np.empty((2, len(self.W)))
+        following, queue, places, a, b = np.empty((5, len(self.W)), np.int32)
+        fits = np.empty(len(self.W))
         kernels.suffix_hulls(self.W, self.Y, following)
         steps = []
         for label in (0, 1):
-            points = self.x, self.W, self.Y, following, label
-            n = kernels.step_function(*points, queue, ends, fits, a, b)
-            between = ends[1:n].copy()
-            line = a[:n].copy(), b[:n].copy()
-            steps.append(StepFunction(between, fits[:n].copy(), *line, kernels.grid_of(between)))
+            n = kernels.step_function(self.W, self.Y, following, label, queue, places, fits, a, b)
+            ends = self.x[places[1:n] - 1]
+            lines = places[:n].copy(), a[:n].copy(), b[:n].copy()
+            steps.append(StepFunction(ends, fits[:n].copy(), *lines, kernels.grid_of(ends)))
         self.p0, self.p1 = steps
 
     def look_up(self, scores: FloatArray, out: FloatArray) -> None:
@@ -96,21 +92,13 @@ class StepTable:
         kernels.read_steps(scores, *tables, out)
 
     @cached_property
-    def _points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
+    def points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
         """The cumulative sums, the heights and slopes of their lower hull, and hulls of blocks."""
         corners, sizes = kernels.hull_tree(self.W, self.Y)
         hull = corners[-1, : sizes[-1, 0]]
         slopes = np.diff(self.Y[hull]) / np.diff(self.W[hull])
         heights = np.interp(self.W, self.W[hull], self.Y[hull])
         return (self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))), (corners, sizes)
-
-    def look_up_left_out(
-        self, scores: FloatArray, left_out: IntArray, examples: CountedExamples, out: FloatArray
-    ) -> None:
-        """Write p0 and p1 of scores, each without an example ``left_out`` (n,); -1: with all."""
-        steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
-        tables = examples, self.x, *self._points_and_hulls, *steps
-        kernels.read_left_out(scores, left_out, *tables, out)
 
     def starts(self) -> FloatArray:
         """Return where p0 or p1 may change, increasing."""
@@ -137,14 +125,13 @@ class StepTable:
         is_kept[:N_END_SCORES] = is_kept[-N_END_SCORES:] = True
         is_kept[np.searchsorted(self.W, np.linspace(0, self.W[-1], N_SPREAD_SCORES))] = True
         for label, steps in enumerate((self.p0, self.p1)):
-            places = np.append(0, np.searchsorted(self.x, steps.ends) + 1)
             distance = np.maximum(steps.fits if label else 1 - steps.fits, np.finfo(float).tiny)
             level = np.floor(np.log(distance) / np.log1p(MAX_ROUNDING))
-            passed = np.append(0.0, np.cumsum(self.weights[:, label]))[places]
+            passed = np.append(0.0, np.cumsum(self.weights[:, label]))[steps.places]
             is_first = np.append(True, (np.diff(level) != 0) | (np.diff(passed) != 0))
             stays = is_first | np.append(is_first[1:], True)
-            is_kept[np.concatenate([steps.a[stays], steps.b[stays], places[stays]])] = True
-            is_rounded[places[~stays]] = label
+            is_kept[np.concatenate([steps.a[stays], steps.b[stays], steps.places[stays]])] = True
+            is_rounded[steps.places[~stays]] = label
         if is_kept.all():
             return self
         points = np.flatnonzero(is_kept)
@@ -287,7 +274,8 @@ class VennAbers(BoundedCalibrator):
         ]
 
     @cached_property
-    def _examples(self) -> list[CountedExamples]:
+    def _examples(self) -> list[tuple[Int32Array, NDArray[np.bool_], FloatArray]]:
+        """Of each column and example the number of the score, if it is of the class, the weight."""
         scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
         assert scores is not None and codes is not None
         weights = np.ones(len(codes)) if weights is None else weights
@@ -332,9 +320,11 @@ class VennAbers(BoundedCalibrator):
         """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
         if left_out is None:
             self._tables[j].look_up(scores, out)
-        else:
-            table = self._tables_of_examples[j]
-            table.look_up_left_out(scores, left_out, self._examples[j], out)
+            return
+        table = self._tables_of_examples[j]
+        steps = [(steps.ends, steps.a, steps.b) for steps in (table.p0, table.p1)]
+        tables = self._examples[j], table.x, *table.points_and_hulls, *steps
+        kernels.read_left_out(scores, left_out, *tables, out)
 
     def predict_confidence(
         self, scores: ArrayLike, level: float = 0.95, method: IntervalMethod = "likelihood-ratio"
@@ -425,10 +415,6 @@ class VennAbers(BoundedCalibrator):
             low[is_top], high[is_top] = self._interval_ends(int(j), new[is_top], level)
         ends = np.minimum(low, p), np.maximum(high, p)
         return TopLabels(self.classes_[top], p, lower, upper, *ends)
-
-    def _interval_curves(self, level: float) -> list[ScoreIntervals]:
-        """Return the curves of ``predict_confidence``, one for each column of scores."""
-        return [self._interval_curve(j, level) for j in range(len(self.scores_))]
 
     def _interval_curve(
         self, j: int, level: float, method: IntervalMethod = "likelihood-ratio"

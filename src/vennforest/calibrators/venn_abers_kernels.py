@@ -72,13 +72,13 @@ def suffix_hulls(W, Y, following):
 
 
 @kernel
-def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
+def step_function(W, Y, following, v, queue, places, fits, a, b):
     """Write the isotonic fit of a new observation of label v as a step function of its score.
 
-    Neighbouring places with equal fits are a run; the number n of runs is returned. Written are the
-    scores between runs, ``ends[1:n]``, and for each run its fit and the points a and b of the
-    touching line, where ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``. ``following`` is what
-    `suffix_hulls` writes; ``queue`` (m + 1,) is scratch space.
+    Neighbouring places with equal fits are a run; the number n of runs is returned. Written are,
+    for each run, its first place, its fit, and the points a and b of the touching line, where
+    ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``. ``following`` is what `suffix_hulls` writes;
+    ``queue`` (m + 1,) is scratch space.
 
     As k grows the fit does not decrease, so neither touching point moves back: one pass over the
     places, with the hull of the points left of the line in a queue and the hull of any suffix as
@@ -125,9 +125,8 @@ def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
         # The last digits of sums of weights may not make a fit leave [0, 1], or decrease.
         new_fit = min(max(rise / run, fit, 0.0), 1.0)
         if new_fit != fit:
-            if n_steps:
-                ends[n_steps] = x[k - 1]
-            fits[n_steps], a[n_steps], b[n_steps] = new_fit, left, right
+            places[n_steps], fits[n_steps] = k, new_fit
+            a[n_steps], b[n_steps] = left, right
             fit = new_fit
             n_steps += 1
         else:
@@ -332,51 +331,46 @@ def fit_without(W, Y, hulls, k, v, q, weight, positive, rise, run):
 
 @kernel
 def read_left_out(scores, left_out, examples, x, points, hulls, p0, p1, out):
-    """Write to ``out`` (2, n) p0 and p1 of each score, without an example: `fits_left_out`."""
-    fits_left_out(scores, left_out, examples, x, points, hulls, 0, p0, out[0])
-    fits_left_out(scores, left_out, examples, x, points, hulls, 1, p1, out[1])
+    """Write p0 and p1 of each score, without example number ``left_out[i]``, to ``out`` (2, n).
+
+    -1 stands for all examples. ``height`` and ``slope`` are those of the lower hull of all points,
+    at each W and beyond it; ``p0`` and ``p1`` are of the `step_function` of all examples.
+    """
+    (position, label, weight), (W, Y, height, slope) = examples, points
+    rounding = 1e-12 * W[-1]
+    for v in range(2):
+        ends, a, b = p1 if v == 1 else p0
+        for i in range(len(scores)):
+            # p1 depends on the scores below the new one, p0 on those up to it.
+            score = scores[i] if v == 1 else np.nextafter(scores[i], np.inf)
+            step = np.searchsorted(ends, score)
+            # The touching line of all examples, from P_a to P_b + (1, v).
+            left, right = a[step], b[step]
+            rise, run = Y[right] - Y[left] + v, W[right] - W[left] + 1
+            fit = rise / run
+            r = left_out[i]
+            if r >= 0 and weight[r] > 0:
+                q, w = np.int64(position[r]), weight[r]
+                # Left of the line a positive example moves all points beyond it up, seen from it,
+                # and a negative one w t down for slope t; right of it a negative one moves them up,
+                # and a positive one w (1 - t) down. They still do not touch the line where the
+                # hull, which is below all of them, is high enough at P_q and rises away from it.
+                if label[r]:
+                    is_far = q < left or (
+                        q >= right
+                        and slope[q] >= fit
+                        and height[q + 1] - Y[right] - fit * (W[q + 1] - W[right])
+                        > w * (1 - fit) + rounding
+                    )
+                else:
+                    is_far = q >= right or (
+                        q < left
+                        and slope[q] <= fit
+                        and height[q] - Y[left] - fit * (W[q] - W[left]) > w * fit + rounding
+                    )
+                if not is_far:
+                    k = np.searchsorted(x, score)
+                    fit = fit_without(W, Y, hulls, k, v, q, w, w * label[r], rise, run)
+            out[v, i] = min(max(fit, 0.0), 1.0)
     for i in range(len(scores)):
         out[0, i] = min(out[0, i], out[1, i])
-
-
-@kernel
-def fits_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
-    """Write the fit of each score for label v without example number ``left_out[i]``, -1: all.
-
-    ``height`` and ``slope`` are those of the lower hull of all points, at each W and beyond it;
-    ``steps`` are of the `step_function` of all examples.
-    """
-    (position, label, weight), (W, Y, height, slope), (ends, a, b) = examples, points, steps
-    rounding = 1e-12 * W[-1]
-    for i in range(len(scores)):
-        # p1 depends on the scores below the new one, p0 on those up to it.
-        score = scores[i] if v == 1 else np.nextafter(scores[i], np.inf)
-        step = np.searchsorted(ends, score)
-        # The touching line of all examples, from P_a to P_b + (1, v).
-        left, right = a[step], b[step]
-        rise, run = Y[right] - Y[left] + v, W[right] - W[left] + 1
-        fit = rise / run
-        r = left_out[i]
-        if r >= 0 and weight[r] > 0:
-            q, w = np.int64(position[r]), weight[r]
-            # Left of the line a positive example moves all points beyond it up, seen from the
-            # line, and a negative one w t down for slope t; right of it a negative one moves them
-            # up, and a positive one w (1 - t) down. They still do not touch the line where the
-            # hull, which is below all of them, is high enough at P_q and rises away from the line.
-            if label[r]:
-                is_far = q < left or (
-                    q >= right
-                    and slope[q] >= fit
-                    and height[q + 1] - Y[right] - fit * (W[q + 1] - W[right])
-                    > w * (1 - fit) + rounding
-                )
-            else:
-                is_far = q >= right or (
-                    q < left
-                    and slope[q] <= fit
-                    and height[q] - Y[left] - fit * (W[q] - W[left]) > w * fit + rounding
-                )
-            if not is_far:
-                k = np.searchsorted(x, score)
-                fit = fit_without(W, Y, hulls, k, v, q, w, w * label[r], rise, run)
-        out[i] = min(max(fit, 0.0), 1.0)

@@ -200,29 +200,31 @@ def threshold_for(
     labels, example_rows = codes == code, np.arange(len(codes))
     if (numbers := encode_groups(groups, labels)) is not None:
         rows_of = {"recall": example_rows[labels], "specificity": example_rows[~labels]}
-        example_rows = _draw_from_groups(numbers, rows_of.get(promise, example_rows))
+        # One row of each group, drawn with a fixed seed.
+        order = np.random.RandomState(0).permutation(rows_of.get(promise, example_rows))
+        example_rows = order[np.unique(numbers[order], return_index=True)[1]]
     alarm_and_miss = costs or (0.0, 0.0)
     x, is_positive = scores[example_rows], labels[example_rows]
     n, positives = len(x), int(is_positive.sum())
-    if promise == "cost":
-        threshold = _cost_threshold(*_cumulate(x, is_positive), target, alarm_and_miss, delta)
-    elif promise == "specificity":  # the recall of scores up to one, which are not flagged
-        threshold = _recall_threshold(*_cumulate(-x, ~is_positive), target, delta)
+    if promise == "specificity":  # the recall of scores up to one, which are not flagged
+        threshold = _guaranteed_threshold("recall", -x, ~is_positive, target, delta)
         threshold = None if threshold is None else float(np.nextafter(-threshold, inf))
     else:
-        find: Any = {
-            "precision": _precision_threshold,
-            "recall": _recall_threshold,
-            "false_alarms": _false_alarm_threshold,
-        }[promise]
-        threshold = find(*_cumulate(x, is_positive), target, delta)
+        threshold = _guaranteed_threshold(promise, x, is_positive, target, delta, alarm_and_miss)
     observed, share_flagged, reason = None, 0.0, ""
     if threshold is None:
         reason = _reason(promise, target, delta, n, positives)
     else:
         flagged = scores >= threshold
         share_flagged = float(flagged.mean())
-        observed = _observed_value(promise, flagged, labels, alarm_and_miss)
+        of_rows = {
+            "precision": labels[flagged],
+            "recall": flagged[labels],
+            "specificity": ~flagged[~labels],
+            "false_alarms": flagged & ~labels,
+            "cost": np.where(labels, alarm_and_miss[1] * ~flagged, alarm_and_miss[0] * flagged),
+        }[promise]
+        observed = float(of_rows.mean()) if len(of_rows) else None
     return Threshold(
         threshold,
         promise,
@@ -237,24 +239,6 @@ def threshold_for(
         classes,
         code,
     )
-
-
-def _observed_value(
-    promise: Promise,
-    flagged: NDArray[np.bool_],
-    labels: NDArray[np.bool_],
-    costs: tuple[float, float],
-) -> float | None:
-    """Return the value of a quantity among examples (n,), or None if no row counts for it."""
-    cost_of_alarm, cost_of_miss = costs
-    of_rows = {
-        "precision": labels[flagged],
-        "recall": flagged[labels],
-        "specificity": ~flagged[~labels],
-        "false_alarms": flagged & ~labels,
-        "cost": np.where(labels, cost_of_miss * ~flagged, cost_of_alarm * flagged),
-    }[promise]
-    return float(of_rows.mean()) if len(of_rows) else None
 
 
 def _read_promise(
@@ -279,15 +263,6 @@ def _read_promise(
     if isinstance(target, bool) or not isinstance(target, Real) or not 0 < float(target) < inf:
         raise InputError(f"cost must be a number above 0, got {shown(target)}")
     return promise, float(target)
-
-
-def _draw_from_groups(groups: IntArray, rows: IntArray) -> IntArray:
-    """Return the index of one row of each group, (g,), drawn from ``rows`` (m,) with a fixed seed.
-
-    ``groups`` (n,) are the groups of all rows; those without a row in ``rows`` are left out.
-    """
-    order = np.random.RandomState(0).permutation(rows)
-    return order[np.unique(groups[order], return_index=True)[1]]
 
 
 def _threshold_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | None, bool]:
@@ -363,61 +338,6 @@ def _starts(n: int, share: float, delta: float) -> tuple[list[int], float]:
     return starts, delta / max(len(starts), 1)
 
 
-def _cumulate(
-    scores: FloatArray, labels: NDArray[np.bool_]
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return decreasing thresholds (m,), and the examples and positives at or above them.
-
-    The first threshold is above all scores, and the others are the distinct scores.
-    """
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
-    hits = np.cumsum(labels[order], dtype=np.intp)[last]
-    values = np.append(np.nextafter(ranked[0], inf), ranked[last])
-    return values, np.append(0, last + 1), np.append(0, hits)
-
-
-def _precision_threshold(
-    values: FloatArray, n: IntArray, hits: IntArray, share: float, delta: float
-) -> float | None:
-    """Return the smallest threshold with a guaranteed precision of ``share``, or None.
-
-    Binomial tests from the highest threshold down, in sequences that share ``delta``: Learn then
-    Test (Angelopoulos et al. 2021) with the fallback procedure (Wiens 2003).
-    """
-    starts, part = _starts(int(n[-1]), share, delta)
-    p_values = np.asarray(binom.sf(hits - 1, n, share))
-    threshold, level, n_started = None, 0.0, 0
-    for value, count, p in zip(values, n.tolist(), p_values.tolist(), strict=True):
-        while n_started < len(starts) and count >= starts[n_started]:
-            level, n_started = level + part, n_started + 1
-        if level and p <= level:
-            threshold = float(value)
-        else:
-            level = 0.0  # until the next start
-    return threshold
-
-
-def _recall_threshold(
-    values: FloatArray, n: IntArray, hits: IntArray, share: float, delta: float
-) -> float | None:
-    """Return the largest threshold with a guaranteed recall of ``share``, or None.
-
-    The one-sided binomial test rejects, at level ``delta``, that fewer positives are flagged.
-    """
-    valid = np.flatnonzero(binom.sf(hits - 1, hits[-1], share) <= delta)
-    return float(values[valid[0]]) if len(valid) else None
-
-
-def _false_alarm_threshold(
-    values: FloatArray, n: IntArray, hits: IntArray, share: float, delta: float
-) -> float | None:
-    """Return the smallest threshold with at most ``share`` false alarms guaranteed, or None."""
-    valid = np.flatnonzero(binom.cdf(n - hits, n[-1], share) <= delta)
-    return float(values[valid[-1]]) if len(valid) else None
-
-
 def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
     """Return simultaneous upper limits (m,) of the probability beyond thresholds.
 
@@ -433,20 +353,51 @@ def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
     return np.asarray(limit[np.searchsorted(rank, counts + 1)])
 
 
-def _cost_threshold(
-    values: FloatArray,
-    n: IntArray,
-    hits: IntArray,
-    max_cost: float,
-    costs: tuple[float, float],
+def _guaranteed_threshold(
+    promise: Promise,
+    scores: FloatArray,
+    labels: NDArray[np.bool_],
+    target: float,
     delta: float,
+    costs: tuple[float, float] = (0.0, 0.0),
 ) -> float | None:
-    """Return the threshold with the smallest cost limit, None if that exceeds ``max_cost``."""
-    n_examples = int(n[-1])
-    expected = costs[0] * limits(n - hits, n_examples, delta / 2)
-    expected += costs[1] * limits(hits[-1] - hits, n_examples, delta / 2)
-    best = int(expected.argmin())
-    return float(values[best]) if expected[best] <= max_cost else None
+    """Return a threshold with a guarantee for independent examples (n,), or None.
+
+    The smallest one for precision and false alarms, the largest for recall, and for cost that with
+    the smallest limit.
+    """
+    # Decreasing thresholds, and the examples and positives at or above them: the first threshold is
+    # above all scores, and the others are the distinct scores.
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    hits = np.append(0, np.cumsum(labels[order], dtype=np.intp)[last])
+    values, n = np.append(np.nextafter(ranked[0], inf), ranked[last]), np.append(0, last + 1)
+    if promise == "precision":
+        # Binomial tests from the highest threshold down, in sequences that share delta: Learn then
+        # Test (Angelopoulos et al. 2021) with the fallback procedure (Wiens 2003).
+        starts, part = _starts(len(scores), target, delta)
+        p_values = np.asarray(binom.sf(hits - 1, n, target))
+        threshold, level, n_started = None, 0.0, 0
+        for value, count, p in zip(values, n.tolist(), p_values.tolist(), strict=True):
+            while n_started < len(starts) and count >= starts[n_started]:
+                level, n_started = level + part, n_started + 1
+            if level and p <= level:
+                threshold = float(value)
+            else:
+                level = 0.0  # until the next start
+        return threshold
+    if promise == "cost":
+        expected = costs[0] * limits(n - hits, len(scores), delta / 2)
+        expected += costs[1] * limits(hits[-1] - hits, len(scores), delta / 2)
+        best = int(expected.argmin())
+        return float(values[best]) if expected[best] <= target else None
+    # One-sided binomial tests at level delta, that fewer positives are flagged or more negatives.
+    if promise == "recall":
+        valid = np.flatnonzero(binom.sf(hits - 1, hits[-1], target) <= delta)[:1]
+    else:
+        valid = np.flatnonzero(binom.cdf(n - hits, n[-1], target) <= delta)[-1:]
+    return float(values[valid[0]]) if len(valid) else None
 
 
 def _reason(promise: Promise, target: float, delta: float, n: int, positives: int) -> str:

@@ -72,7 +72,9 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
         if not isinstance(calibrator, VennAbers):
             name = type(calibrator).__name__
             raise InputError(f"confidence must be False: {name} gives no confidence intervals")
-        formulas |= interval_formulas(calibrator._interval_curves(INTERVAL_LEVEL), scores)
+        columns = range(len(calibrator.scores_))
+        curves = [calibrator._interval_curve(j, INTERVAL_LEVEL) for j in columns]
+        formulas |= interval_formulas(curves, scores)
     if calibrator.shift_ is not None:
         if k > 2:
             raise ValueError(

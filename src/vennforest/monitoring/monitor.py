@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._class_columns import column_codes, in_class_order
+from vennforest._class_columns import class_probabilities, column_codes, in_class_order
 from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
@@ -22,29 +24,21 @@ from vennforest._validation import (
     check_option,
     count_rows,
     encode_labels,
+    is_missing,
+    label_vector,
     name_of_every_row,
     require,
 )
+from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.blend import BlendedModel
 from vennforest.monitoring import evidence
-from vennforest.monitoring.bets import Watched, design_bets
-from vennforest.monitoring.evidence import Change
-from vennforest.monitoring.history import History
-from vennforest.monitoring.stream import (
-    MAX_REMEMBERED_KEYS,
-    are_probabilities,
-    as_score_columns,
-    calibration_examples,
-    check_new_rows,
-    check_times,
-    hash_batch,
-    hash_for_model,
-    label_codes,
-    remember_rows,
-    stream_scores,
-    window_length,
-)
-from vennforest.scores import check_scores
-from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
+from vennforest.monitoring.bets import BET_KINDS, BET_NAMES, Watched, design_bets
+from vennforest.monitoring.evidence import Change, History
+from vennforest.monitoring.stream import check_new_rows, hash_for_model, times_as_numbers
+from vennforest.scores import check_scores, columns
+from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
+from vennforest.sources.estimators import as_read
+from vennforest.sources.row_hashes import HashArray, count_equal_pairs, draw_examples, hash_rows
 
 MIN_REFERENCE = 40
 
@@ -59,6 +53,15 @@ MIN_TRAINING_SHARE_TO_WARN = 0.1
 
 MAX_UNLABELLED_SHARE, MIN_UNLABELLED_EXCESS = 0.02, 5
 """Rows wait if the number of missing labels exceeds this share of the rows by this number."""
+
+
+MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS, MAX_REMEMBERED_KEYS = 30, 10_000, 1_000_000
+
+MAX_LOG_CHANCE = -50.0
+"""Logarithm of the largest chance that an update equals another one for it to be remembered."""
+
+MAX_SHARE_EQUAL_BY_CHANCE = 0.05
+"""Largest expected share of new rows that equal a remembered row by chance."""
 
 
 class Monitor(BaseEstimator):
@@ -192,8 +195,12 @@ class Monitor(BaseEstimator):
             name = "X" if self.model is None or y is not None else "the calibration examples"
             raise InputError(f"{name} must have {MIN_REFERENCE} rows or more, got {len(codes)}")
         self.classes_, self._watch = labels, self.watch
-        # With scores alone equal scores are not a row that came before.
-        self._window = 0 if self.model is None else window_length(n, n_equal_pairs)
+        # Three more pairs could have been equal and were not (the rule of three).
+        share = (3 + n_equal_pairs) / max(n * (n - 1) / 2, 1)
+        window = int(min(MAX_REMEMBERED_ROWS, MAX_SHARE_EQUAL_BY_CHANCE / share))
+        # With scores alone equal scores are not a row that came before, nor are common rows.
+        is_told = self.model is not None and window >= MIN_REMEMBERED_ROWS
+        self._window = window if is_told else 0
         self.reference_shares_ = np.bincount(codes, minlength=len(labels)) / len(codes)
         self._remembered = self._batches = np.empty(0, np.uint64)
         self._state, self._history = self._design(scores, codes)
@@ -212,7 +219,12 @@ class Monitor(BaseEstimator):
         Bets are designed by a different sample in each copy, and by all examples for the history.
         """
         rng, n, k = check_random_state(self.random_state), len(scores), len(self.classes_)
-        n_design, probabilities = round(DESIGN_SHARE * n), are_probabilities(self.model, scores)
+        n_design, probabilities = round(DESIGN_SHARE * n), True
+        if self.model is None:
+            probabilities = bool(scores.min() >= 0 and scores.max() <= 1)
+        elif isinstance(self.model, CalibratedClassifier):
+            folds = self.model._state.folds
+            probabilities = all(hasattr(fold.model, "predict_proba") for fold in folds)
         orders = [rng.permutation(n) for _ in range(evidence.n_copies(k))]
         watched = evidence.channels(k, self.watch)
         state = evidence.start((len(orders), len(watched.columns)), rng)
@@ -360,7 +372,28 @@ class Monitor(BaseEstimator):
     def explain(self) -> list[Change]:
         """Return the evidence for each kind of change and class, the strongest first."""
         check_is_fitted(self, "classes_")
-        return evidence.explain_changes(self._state, self._history, self.classes_, self._watch)
+        kinds, history = BET_KINDS[self._watch], self._history
+        watched = evidence.channels(len(self.classes_), self._watch)
+        log_evidence = evidence.combine(evidence.log_copies(self._state))
+        changes = []
+        for i in np.argsort(-log_evidence, kind="stable").tolist():
+            kind = kinds[i % len(kinds)]
+            n_bets, of_labels = len(BET_NAMES[kind]), bool(watched.of_labels[i])
+            bet, block, low, high = history.date(i, of_labels, n_bets)
+            time = float(history.times[block])
+            changes.append(
+                Change(
+                    label=self.classes_[watched.targets[i]],
+                    kind=kind,
+                    evidence=evidence.exp_finite(log_evidence[i]).item(),
+                    description=BET_NAMES[kind][bet],
+                    since=block * history.width,
+                    since_time=None if np.isnan(time) else time,
+                    since_low=low * history.width,
+                    since_high=high * history.width,
+                )
+            )
+        return changes
 
     def _check_state(self) -> None:
         check_option(self._watch, Watched, "watch")
@@ -372,7 +405,12 @@ class Monitor(BaseEstimator):
             check_number(getattr(self, name), name, 0, 2**58, integer=True)
         for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):
             check_number(getattr(self, name), name, 0)
-        evidence.check_evidence(self._state, len(self.classes_), self._watch)
+        k, state = len(self.classes_), self._state
+        size = evidence.n_copies(k), len(evidence.channels(k, self._watch).columns)
+        is_state = state.dtype == evidence.STATE and state.shape == size
+        require(is_state, "state must be of every class")
+        for name, (low, high) in evidence.STATE_RANGES.items():
+            check_array(state[name], name, state[name].shape, "if", low, high)
         require(type(self._history) is History, "history must be one of blocks")
         n_channels = self._history.counts.shape[1]
         require(n_channels == self._state.shape[1], "history must be of channels")
@@ -380,3 +418,131 @@ class Monitor(BaseEstimator):
         check_array(self._batches, "remembered updates", (None,), "u")
         if self.alarm_ is not None:
             check_number(self.alarm_, "alarm_", 0, self.n_seen_ - 1, integer=True)
+
+
+def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
+    """Return scores (n, c) and class indices (n,) of the calibration examples of a model."""
+    problem = None
+    if not isinstance(model, CalibratedClassifier):
+        problem = "X and y must be given for a model without calibration examples, got none"
+    else:
+        check_is_fitted(model, "classes_")
+        examples = CalibrationExamples.of(model._state.folds)
+        if examples.weight is not None:
+            problem = "calibration examples must not have weights to be compared with a stream"
+        elif model.calibrate_on_ == "training":
+            problem = 'calibrate_on must not be "training", whose scores no new row is like'
+        elif model._state.shift is not None:
+            problem = "calibration examples must be of the shares that with_prior has set"
+    if problem is not None:
+        raise InputError(f"{problem}: give X and y, rows that the model was not trained on")
+    return as_score_columns(examples.scores, len(model.classes_)), examples.codes
+
+
+def stream_scores(model: Any, X: Any) -> FloatArray:
+    """Return scores (n, c) of rows, comparable with those of the calibration examples.
+
+    Each row is scored by the model of a random fold, or by the trees of a random example.
+    """
+    if not isinstance(model, CalibratedClassifier):
+        if not hasattr(model, "predict_proba"):
+            raise InputError(f"model must have predict_proba, got {type(model).__name__}")
+        scores, classes = class_probabilities(model, X)
+    else:
+        check_is_fitted(model, "classes_")
+        scores, classes = _comparable_scores(model._state.folds, X), model.classes_
+    return as_score_columns(scores, len(classes))
+
+
+def _comparable_scores(folds: list[Fold], X: Any) -> FloatArray:
+    """Return the scores (n,) or (n, k) of rows, each by the model of a fold drawn by its hash."""
+    if len(folds) == 1:
+        return _fold_scores(folds[0], X)
+    fold_of_row = draw_examples(hash_rows(as_read(X, folds[0].model)), 0, len(folds))
+    scores = np.empty((len(fold_of_row), *folds[0].scores.shape[1:]))
+    for k, fold in enumerate(folds):
+        rows = np.flatnonzero(fold_of_row == k)
+        if len(rows):
+            scores[rows] = _fold_scores(fold, _safe_indexing(X, rows))
+    return scores
+
+
+def _fold_scores(fold: Fold, X: Any) -> FloatArray:
+    if isinstance(fold, OutOfBagFold):
+        return replace(fold, subforest="exchangeable").score_for_bounds(X)[0]
+    if isinstance(fold.model, BlendedModel):
+        members = fold.model.members
+        return fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])
+    return fold.score(X)
+
+
+def as_score_columns(scores: FloatArray, k: int) -> FloatArray:
+    """Return scores as an array (n, c), where c is 1 for two classes and k for more."""
+    table = columns(scores, k)
+    return table[:, None] if table.ndim == 1 else table
+
+
+def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
+    """Return times (n,) as numbers; raise an error if they decrease or are before ``last``."""
+    values: NDArray[Any] = np.atleast_1d(np.asarray(time))
+    if values.shape != (n,):
+        raise InputError(f"time must have shape ({n},), got {values.shape}")
+    times = times_as_numbers(values)
+    # A missing time is never as late as the one before.
+    is_wrong = ~(np.diff(times, prepend=times[:1] if last is None else last) >= 0)
+    if is_wrong.any():
+        row = int(is_wrong.argmax())
+        raise InputError(
+            f"time must not run backwards or be missing, got {values[row]} in row {row}: sort the "
+            "rows by time"
+        )
+    return times
+
+
+def label_codes(
+    y: ArrayLike, classes: NDArray[Any], n: int
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return class indices (n,), 0 for missing labels, and a mask (n,) of those not missing."""
+    rows: Any = y if hasattr(y, "__len__") and not isinstance(y, str) else [y]
+    labels = label_vector(rows, n)
+    is_labelled = ~is_missing(labels)
+    codes = np.zeros(n, np.intp)
+    if is_labelled.any():
+        present = labels[is_labelled]
+        if present.dtype.kind == "O":
+            present = np.array(present.tolist())  # of their own type
+        codes[is_labelled] = encode_labels(present, classes)[0]
+    return codes, is_labelled
+
+
+def hash_batch(
+    hashes: HashArray, codes: NDArray[np.intp], is_labelled: NDArray[np.bool_]
+) -> np.uint64 | None:
+    """Return a hash of rows (n,) with their labels, in their order.
+
+    None if they are few, or if rows drawn as these are could well be the same by chance.
+    """
+    rows = np.column_stack([hashes, codes, is_labelled]).astype(np.uint64)
+    shares = np.unique(rows, axis=0, return_counts=True)[1] / max(len(rows), 1)
+    if len(rows) * (shares * np.log(shares)).sum() > MAX_LOG_CHANCE:
+        return None
+    return np.uint64(int.from_bytes(blake2b(rows.tobytes(), digest_size=8).digest(), "little"))
+
+
+def remember_rows(
+    remembered: HashArray, window: int, hashes: HashArray, is_counted: NDArray[np.bool_]
+) -> tuple[HashArray, NDArray[np.bool_]]:
+    """Return the updated hashes of remembered rows, and a mask (n,) of rows not among them."""
+    is_new = np.ones(len(hashes), bool)
+    if not window:
+        return remembered, is_new
+    order = dict.fromkeys(remembered.tolist())  # a dict keeps the order of its keys
+    for row in np.flatnonzero(is_counted).tolist():
+        value = int(hashes[row])
+        if value in order:
+            is_new[row] = False
+            del order[value]  # the latest time counts
+        elif len(order) == window:
+            del order[next(iter(order))]
+        order[value] = None
+    return np.array(list(order), np.uint64), is_new

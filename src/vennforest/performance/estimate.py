@@ -254,7 +254,11 @@ def estimate_performance(
     n_draws = int(np.clip(MAX_DRAWN_LABELS // p.size, MIN_DRAWS, MAX_DRAWS))
     draws = []
     for theta in recalibration.draws(n_draws, rng):
-        labels = _draw_labels(for_prior(recalibrate(theta)), rng)
+        q = for_prior(recalibrate(theta))
+        u = rng.random(len(q))
+        labels = np.asarray((u[:, None] > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1))
+        if q.shape[1] == 2:
+            labels = (u < q[:, 1]).astype(np.intp)
         measures = predictions.of_labels(labels)
         draws.append([measures[name] for name in names])
     lower, upper = _central_interval(np.array(draws), level)
@@ -376,14 +380,6 @@ def _decide(
     return LabelledPredictions(p, decisions, [code] if k == 2 else range(k), costs_of_rows)
 
 
-def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw a class index for each row with probabilities q (m, k)."""
-    u = rng.random(len(q))
-    if q.shape[1] == 2:
-        return (u < q[:, 1]).astype(np.intp)
-    return np.asarray((u[:, None] > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1))
-
-
 def _shift_of_rows(
     model: Any, old: Any, new: Any, seed: int
 ) -> tuple[FloatArray, FloatArray, float]:
@@ -423,12 +419,18 @@ def density_ratios(
     """
     n, m = old.shape[0], new.shape[0]
     is_new = np.repeat([0, 1], [n, m])
+    if issparse(old) or issparse(new):
+        rows = vstack([old, new], format="csr")
+    elif hasattr(old, "iloc") and hasattr(new, "iloc"):
+        rows = needed("pandas", "data frames").concat([old, new], ignore_index=True)
+    else:
+        rows = np.concatenate([np.asarray(old), np.asarray(new)])
     domain = CalibratedClassifier(
         clone(without_frozen(estimator)), random_state=random_state, merge="pooled"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are not about the user's model
-        p = domain.fit(_stack(old, new), is_new).oob_probability_
+        p = domain.fit(rows, is_new).oob_probability_
     odds = p[:, 1] / np.maximum(p[:, 0], np.finfo(float).tiny) * n / m
     odds[np.isnan(odds)] = 1.0  # rows in the bags of all trees of a small forest
     ratios: FloatArray = np.clip(odds, 1 / MAX_DENSITY_RATIO, MAX_DENSITY_RATIO)
@@ -439,12 +441,3 @@ def density_ratios(
 def _as_table(X: Any) -> Any:
     """Return rows as a table or array, which lists become."""
     return X if hasattr(X, "shape") else np.asarray(X)
-
-
-def _stack(above: Any, below: Any) -> Any:
-    """Return the rows of two tables of the same kind as one table."""
-    if issparse(above) or issparse(below):
-        return vstack([above, below], format="csr")
-    if hasattr(above, "iloc") and hasattr(below, "iloc"):
-        return needed("pandas", "data frames").concat([above, below], ignore_index=True)
-    return np.concatenate([np.asarray(above), np.asarray(below)])

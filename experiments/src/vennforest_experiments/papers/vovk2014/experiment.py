@@ -39,10 +39,10 @@ PLAIN = 0
 class DirectIsotonic(IsotonicCalibration):
     """Isotonic calibration read at the nearest calibration score, of two the smaller (DIR)."""
 
-    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
-        super()._fit_columns(columns)
-        for j, counts in enumerate(columns):
-            knots, scores = self.knots_[j], counts.scores
+    def _fit(self, counts: ScoreCounts) -> None:
+        super()._fit(counts)
+        for j, column in enumerate(counts.columns()):
+            knots, scores = self.knots_[j], column.scores
             following = scores[np.searchsorted(scores, knots, side="right")]
             middle = knots / 2 + following / 2  # halves, since the sum of two may overflow
             self.knots_[j] = np.clip(middle, knots, np.nextafter(following, -np.inf))
