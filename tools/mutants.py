@@ -71,7 +71,7 @@ FAULTS = [
     ("calibrators/venn.py", "(counts + 1) / total", "(counts + 2) / total"),
     (
         "calibrators/venn_abers.py",
-        "steps.a[stays], steps.b[stays], places[stays]]",
+        "steps.a[stays], steps.b[stays], steps.places[stays]]",
         "steps.a[stays], steps.b[stays]]",
     ),
     ("calibrators/venn_abers_kernels.py", "right = max(right, k)", "right = min(right, k)"),

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
 from vennforest._messages import warn
@@ -207,6 +207,7 @@ GRADIENT_TOLERANCE, MAX_TRUST_RADIUS = 1e-9, 1e6
 # gain of the mean loss, relative to it, or at a gradient, which leaves a loss of 1e-7 or so.
 MANY_CLASSES = 26
 OPTIONS_OF_MANY = {"ftol": 1e-8, "gtol": 1e-6, "maxiter": 500, "maxcor": 10}
+OPTIONS_OF_BOUNDED = {"ftol": 0.0, "gtol": 1e-12, "maxiter": 2_000, "maxcor": 30}
 
 
 def smoothed_shares(counts: ScoreCounts) -> FloatArray:
@@ -334,8 +335,8 @@ class VectorScaling(SoftmaxMap):
     -----
     The penalty is half of ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 + sum_j b_j**2``, with the shared
     slope a that makes it smallest. Scores are shrunk to the shares pi of the classes first,
-    ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros, which forests give, have logarithms. Of two
-    classes a higher score never gets a lower probability.
+    ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros, which forests give, have logarithms. No slope
+    is below 0: of two classes a higher score never gets a lower probability.
 
     Examples
     --------
@@ -455,7 +456,9 @@ def fit_multinomial(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the W (k, k) and b (k,) of `VectorScaling`, for logarithms (n, k).
 
-    The search for the slopes of W's diagonal and for b begins at ``start`` (2, k).
+    The search for the slopes of W's diagonal and for b begins at ``start`` (2, k). Slopes of a
+    diagonal W are not below 0: a row out of fold scores a little low for its own label, and maps
+    that fall would read that backwards, which new rows do not repay.
     """
     problem = MultinomialLoss(logs, weights, ridge, structure)
     if problem.is_full:
@@ -488,7 +491,14 @@ def fit_multinomial(
     result: Any = minimize(  # type: ignore[call-overload]
         loss, np.zeros(scale.size), jac=True, method=method, options=options, **search
     )
+    if not problem.is_full and parameters(result.x)[0].min() < 0:  # scores that rank backwards
+        low = np.vstack([-start[0] / scale[0], np.full_like(start[1], -np.inf)]).ravel()
+        x, bounds = np.maximum(result.x, low), Bounds(low, np.inf)
+        options = OPTIONS_OF_MANY if logs.shape[1] >= MANY_CLASSES else OPTIONS_OF_BOUNDED
+        result = minimize(loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     theta = parameters(result.x)
+    if not problem.is_full:
+        theta[0] = np.maximum(theta[0], 0.0)  # rounding
     # In the order in memory that a matrix read from a file has: products round by it.
     W = np.ascontiguousarray(theta[:-1].T) if problem.is_full else np.diag(theta[0])
     return W, theta[-1]
