@@ -194,7 +194,8 @@ def _explain_blend(shap: Any, blend: BlendedModel, X: Any) -> ScoreAttributions:
     base: Any = blend.intercept[1:] - blend.intercept[:1]
     base = base if len(blend.classes_) == 2 else blend.intercept
     phis, columns = [], []
-    for member, weight in zip(blend.members, blend.weights.tolist(), strict=True):
+    members = zip(blend.members, blend.weights.tolist(), blend.member_scores(X), strict=True)
+    for member, weight, scores in members:
         if weight == 0:
             continue
         phi, of_base, of_logits, of_member = _explain_scores(shap, member.folds, X)
@@ -207,7 +208,7 @@ def _explain_blend(shap: Any, blend: BlendedModel, X: Any) -> ScoreAttributions:
             score = np.clip(score, 0, 1)
             return list(logits_at([score if len(score) == 1 else score[None]]))
 
-        target = logits_at(member.scores(X))
+        target = logits_at(scores)
         ((values, middle),) = _attributions(phi, of_base, of_logits, target, logits_at_one)
         phis.append(weight * values)
         columns.append(of_member)

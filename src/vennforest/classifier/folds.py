@@ -122,7 +122,7 @@ def _folds_of(
     name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
 ) -> list[Fold]:
     """Return the folds of a source by its name, or of the user's."""
-    if name not in ("oob", "training", "frozen"):
+    if isinstance(model.estimator, list) or name not in ("oob", "training", "frozen"):
         estimator = with_types(estimator, data.X)
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}

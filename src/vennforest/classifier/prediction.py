@@ -227,10 +227,8 @@ def score_rows(
         )
     has_point = fitted.overall.point is not None
     scored = []
-    folds, rows = fitted.folds, X
-    if len(folds) > 1:
-        folds, rows = skip_shared_steps(folds, X)
-    for fold in folds:
+    folds = fitted.folds
+    for fold, rows in skip_shared_steps(folds, X) if len(folds) > 1 else [(folds[0], X)]:
         # A fold's calibrator gives the bounds and, without a point calibrator, the probabilities.
         for_bounds = fold.score_for_bounds(rows) if bounds or not has_point else (None, None)
         for_calibrators, left_out = for_bounds

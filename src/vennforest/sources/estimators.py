@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import compress
 from typing import Any
@@ -147,6 +147,8 @@ def in_double(X: Any, step: Any) -> Any:
     In single precision the last digits of a sum depend on how many rows there are, which would
     break ties between new rows and calibration examples; those of double precision are rounded off.
     """
+    if getattr(X, "dtype", None) == np.float64:
+        return X
     kinds = X.dtypes if is_frame(X) else [getattr(X, "dtype", "")]
     singles = [str(kind).lower() in SINGLE_PRECISIONS for kind in kinds]
     if not any(singles) or not all(map(_is_of_sklearn, nested_estimators(step))):
@@ -165,9 +167,11 @@ def _is_of_sklearn(estimator: Any) -> bool:
     return any(m[0] == "sklearn" and m[1] not in ("base", "utils") for m in modules)
 
 
-def transformed(X: Any, step: Any) -> Any:
+def transformed(X: Any, step: Any, double: bool = True) -> Any:
     """Return the rows X as a fitted transformer, a step of a pipeline, returns them."""
-    return X if step in (None, "passthrough") else step.transform(in_double(X, step))
+    if step in (None, "passthrough"):
+        return X
+    return step.transform(in_double(X, step) if double else X)
 
 
 def trained_names(model: Any) -> list[str] | None:
@@ -243,15 +247,13 @@ def transform_rows(model: Any, X: Any) -> Any:
     return X
 
 
-def share_steps(models: Sequence[Any]) -> None:
-    """Let pipelines share their first transformers, as far as those are in the same state."""
-    if not all(type(model) is Pipeline for model in models):
-        return
-    for i, steps in enumerate(zip(*(model.steps[:-1] for model in models), strict=False)):
-        if len({joblib.hash(step) for step in steps}) > 1:
-            return
-        for model in models:
-            model.steps[i] = steps[0]
+def share_steps(models: Iterable[Any]) -> None:
+    """Let pipelines share those of their transformers that are in the same state."""
+    equal: dict[str, Any] = {}
+    for model in models:
+        for i, (name, step) in enumerate(model.steps[:-1] if type(model) is Pipeline else []):
+            with suppress(Exception):  # a transformer that cannot be compared
+                model.steps[i] = name, equal.setdefault(joblib.hash(step), step)
 
 
 def nested_estimators(estimator: Any) -> list[Any]:

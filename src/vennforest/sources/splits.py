@@ -111,8 +111,7 @@ def cross_validation_folds(
         for model, (_, test) in zip(models[: len(splits)], splits, strict=True)
     ]
     if ensemble:
-        with suppress(Exception):  # a transformer that cannot be compared
-            share_steps(models)
+        share_steps(models)
         return folds
     scored = np.concatenate([test for _, test in splits])
     order = np.argsort(scored, kind="stable")
