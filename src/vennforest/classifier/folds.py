@@ -11,11 +11,12 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeClassifier
 
 from vennforest._messages import shown, warn
 from vennforest._validation import refuse_text
 from vennforest.classifier.blend import blend_models
-from vennforest.forest import BagsError, bags_can_be_verified, leaves_rows_out
+from vennforest.forest import BagsError, leaves_rows_out
 from vennforest.scores import round_scores
 from vennforest.sources import Fold, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
@@ -179,7 +180,9 @@ def choose_source(
             )
         ensemble = split_pipeline(estimator.estimator)[1]
         # Members that are trees show whether the rows are those of their training.
-        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble)
+        is_verifiable = leaves_rows_out(ensemble) and isinstance(
+            ensemble.estimators_[0], DecisionTreeClassifier
+        )
         if source == "auto" and not is_verifiable:
             return "frozen", MODEL_IS_FROZEN
         return "oob", "the rows are those that the frozen ensemble was trained on"

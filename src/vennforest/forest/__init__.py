@@ -4,9 +4,9 @@ from vennforest.forest.bags import (
     FORESTS,
     BagsError,
     Membership,
-    bags_can_be_verified,
     is_ensemble,
     leaves_rows_out,
+    read_membership,
 )
 from vennforest.forest.members import Members
 from vennforest.forest.mixed import MixedForestClassifier
@@ -20,7 +20,7 @@ __all__ = [
     "MixedForestClassifier",
     "PackedForest",
     "Votes",
-    "bags_can_be_verified",
     "is_ensemble",
     "leaves_rows_out",
+    "read_membership",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,13 +11,10 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
-from vennforest._validation import CodeArray, FloatArray, IntArray, check_option, require
-from vennforest.forest.bags import FORESTS, BagsError, Membership, training_rows, verify_member
+from vennforest._validation import FloatArray, IntArray, check_option, require
+from vennforest.forest.bags import FORESTS, Membership
 from vennforest.forest.packed import PackedForest, Votes
 from vennforest.scores import check_scores, round_scores
-
-N_MEMBERS_TO_VERIFY = 60
-"""Number of members, equally spaced, whose bags are verified."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +76,6 @@ class Members:
             reset=False,
         )
 
-    def for_hashing(self, rows: Any) -> Any:
-        """Return checked rows with the number type that is used for hashing.
-
-        Rows of a forest are float32, others float64 if they are floats: equal numbers have equal
-        hashes.
-        """
-        is_widened = self.packed is None and rows.dtype == np.float32
-        return rows.astype(np.float64) if is_widened else rows
-
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
     ) -> FloatArray:
@@ -134,59 +121,3 @@ class Members:
         scores = np.zeros((rows.shape[0], k))
         scores[:, member.classes_] = member.predict_proba(rows)
         return scores if self.votes == "soft" else np.eye(k)[scores.argmax(axis=1)]
-
-    def read_membership(
-        self,
-        rows: Any,
-        codes: CodeArray,
-        weight: FloatArray | None = None,
-        groups: IntArray | None = None,
-        verify: bool = True,
-    ) -> Membership:
-        """Return which training examples are out of bag for which member, verified.
-
-        Parameters
-        ----------
-        rows : checked rows of shape (n, d)
-            The training rows, as ``check`` returns them.
-        codes : ndarray of shape (n,)
-            Class indices of the rows.
-        weight : ndarray of shape (n,), optional
-            Weights that the ensemble was trained with.
-        groups : ndarray of shape (n,), optional
-            A member that saw an example of a group counts as having seen all.
-        verify : bool, default=True
-            Whether the leaves of some trees are compared with their bags.
-
-        Raises
-        ------
-        BagsError
-            If the ensemble does not give its members' training rows, or gives wrong ones.
-        """
-        ensemble, n = self.ensemble, len(codes)
-        if (n_trained_on := getattr(ensemble, "_n_samples", n)) != n:
-            raise BagsError(f"it was trained on {n_trained_on} examples")
-        verified = set()
-        if verify:
-            verified = set(np.linspace(0, self.n_members - 1, N_MEMBERS_TO_VERIFY).astype(int))
-        bags: dict[int, IntArray] = {}
-
-        def samples() -> Iterator[IntArray]:
-            for number, sample in enumerate(training_rows(ensemble, n)):
-                if number in verified:
-                    bags[number] = sample
-                yield sample
-
-        try:
-            membership = Membership.from_samples(samples(), n, groups)
-        except (AttributeError, NotImplementedError, ValueError) as error:
-            raise BagsError(
-                f"estimator must tell which examples its members were trained on, and "
-                f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"',
-                "the ensemble does not name the rows that its members were trained on",
-            ) from error
-        if rows.dtype.kind in "fiub":  # members over text are no trees
-            rows = rows.astype(np.float32, copy=False)
-        for number, sample in bags.items():
-            verify_member(ensemble, number, sample, rows, codes, weight)
-        return membership

@@ -94,10 +94,16 @@ class PackedForest:
         if first[-1] > MAX_NODES:
             raise ValueError(f"forest must have at most {MAX_NODES} nodes, got {first[-1]}")
         nodes = np.empty((first[-1], 4), dtype=np.uint32)
-        table = _Table(len(forest.classes_))
+        n_distinct, distributions = 0, np.empty((256, len(forest.classes_)), np.uint64)
+        slots = np.zeros(512, np.int64)  # of a hash table, at least half of them empty
         for tree, offset in zip(trees, first[:-1], strict=True):
-            table.reserve(tree.node_count // 2 + 1)
-            table.n = walk_kernels.pack_tree(
+            n_at_most = n_distinct + tree.node_count // 2 + 1
+            if n_at_most > len(distributions):
+                n_added = (1 << int(n_at_most - 1).bit_length() + 1) - len(distributions)
+                distributions = np.pad(distributions, ((0, n_added), (0, 0)))
+                slots = np.zeros(2 * len(distributions), np.int64)
+                walk_kernels.fill_slots(distributions, n_distinct, slots)
+            n_distinct = walk_kernels.pack_tree(
                 tree.children_left,
                 tree.children_right,
                 tree.feature,
@@ -106,9 +112,9 @@ class PackedForest:
                 np.ascontiguousarray(tree.value[:, 0]).view(np.uint64),
                 int(offset),
                 nodes.reshape(-1),
-                table.rows,
-                table.slots,
-                table.n,
+                distributions,
+                slots,
+                n_distinct,
             )
         # Before scikit-learn 1.9 trees with constraints took no missing values, whatever tags say.
         tree = forest.estimators_[0]
@@ -122,7 +128,7 @@ class PackedForest:
         return cls(
             nodes,
             (4 * first[:-1]).astype(np.uint32),
-            table.rows[: table.n].view(np.float64).copy(),
+            distributions[:n_distinct].view(np.float64).copy(),
             forest.classes_,
             max(tree.max_depth for tree in trees),
             unfitted,
@@ -252,23 +258,3 @@ class PackedForest:
     def check_rows(self, X: Any) -> Any:
         """Return rows as a float32 array or CSR array, or raise the forest's own error."""
         return check_rows(self.unfitted, X, np.float32, self.allow_nan)
-
-
-class _Table:
-    """Distinct rows of k float64 numbers, as uint64 bits, with a hash table to look them up."""
-
-    def __init__(self, k: int) -> None:
-        self.n = 0
-        self.rows = np.empty((256, k), dtype=np.uint64)
-        self.slots = np.zeros(512, dtype=np.int64)
-
-    def reserve(self, n: int) -> None:
-        """Make room for n more rows; at least half of the slots stay empty."""
-        if self.n + n <= len(self.rows):
-            return
-        capacity = 1 << int(self.n + n - 1).bit_length() + 1
-        rows = np.empty((capacity, self.rows.shape[1]), dtype=np.uint64)
-        rows[: self.n] = self.rows[: self.n]
-        self.rows = rows
-        self.slots = np.zeros(2 * capacity, dtype=np.int64)
-        walk_kernels.fill_slots(self.rows, self.n, self.slots)

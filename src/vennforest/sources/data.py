@@ -138,7 +138,9 @@ class OutOfBagFold(Fold):
             return self.score(X), None
         # The members that did not see an example, drawn by a hash of the row, score the row.
         rows = self.members.check(transform_rows(self.model, X))
-        hashes = hash_rows(self.members.for_hashing(rows))
+        # Equal numbers have equal hashes: those of forests are float32, others float64.
+        is_widened = self.members.packed is None and rows.dtype == np.float32
+        hashes = hash_rows(rows.astype(np.float64) if is_widened else rows)
         left_out = draw_examples(hashes, self.seed, len(self.codes))
         return self.members.mean(rows, self.membership, left_out), left_out
 

@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
-from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
+from vennforest.forest import (
+    BagsError,
+    Members,
+    Membership,
+    Votes,
+    leaves_rows_out,
+    read_membership,
+)
 from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.data import Fold, OutOfBagFold, Subforest, TrainingData
 from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
@@ -84,7 +91,9 @@ def out_of_bag_fold(
         )
     rows = members.check(ensemble_rows)
     try:
-        membership = members.read_membership(rows, data.codes, data.weight, data.groups, verify)
+        membership = read_membership(
+            members.ensemble, rows, data.codes, data.weight, data.groups, verify
+        )
     except BagsError as error:
         if not is_frozen:
             raise
