@@ -84,7 +84,7 @@ def test_in_proportion_to_the_attributions_of_the_score():
 
 
 def test_near_the_base_score_attributions_stay_finite_and_add_up():
-    from vennforest.explanation import _share_out
+    from vennforest.explanation import _attributions
 
     rng = np.random.default_rng()
     phi = rng.normal(size=(200, 6, 1)) * 10.0 ** rng.integers(-9, 1, (200, 1, 1))
@@ -92,7 +92,7 @@ def test_near_the_base_score_attributions_stay_finite_and_add_up():
     phi[:5] = 0
     moved = phi.sum(axis=1)
     wanted = 5 * moved + rng.normal(size=(200, 1)) * 1e-3
-    values = _share_out(phi, moved, wanted, np.full((200, 1), 5.0))
+    values, _ = _attributions(phi, np.array([0.3]), False, wanted, lambda s: 5 * (s[None] - 0.3))
     np.testing.assert_allclose(values.sum(axis=1), wanted, rtol=0, atol=1e-13)
     near = np.abs(moved[:, 0]) < 1e-3
     assert near.sum() > 20

@@ -11,7 +11,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
-from vennforest._validation import FloatArray, IntArray, check_option, require
+from vennforest._validation import FloatArray, InputError, IntArray, check_option, require
 from vennforest.forest.bags import FORESTS, Membership
 from vennforest.forest.packed import PackedForest, Votes
 from vennforest.scores import check_scores, round_scores
@@ -118,6 +118,11 @@ class Members:
         member, k = self.ensemble.estimators_[number], len(self.ensemble.classes_)
         if not hasattr(member, "predict_proba"):
             return np.eye(k)[np.asarray(member.predict(rows), dtype=np.intp)]
-        scores = np.zeros((rows.shape[0], k))
-        scores[:, member.classes_] = member.predict_proba(rows)
+        scores, p = np.zeros((rows.shape[0], k)), np.asarray(member.predict_proba(rows))
+        if p.shape != (shape := (len(scores), len(member.classes_))):
+            raise InputError(
+                f"estimator must have members that give scores of shape {shape}, a column for each "
+                f"of their classes, got {p.shape} of {type(member).__name__}"
+            )
+        scores[:, member.classes_] = p
         return scores if self.votes == "soft" else np.eye(k)[scores.argmax(axis=1)]

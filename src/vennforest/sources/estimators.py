@@ -52,7 +52,8 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         missing = scores.min(axis=1)
     else:
         raise TypeError(
-            f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
+            f"estimator must have predict_proba or decision_function, got {type(model).__name__}: "
+            "a BaggingClassifier of such classifiers scores by the share of their votes"
         )
     shape = (_num_samples(X), len(model_classes))
     if scores.shape != shape:
