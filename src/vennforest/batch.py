@@ -276,7 +276,14 @@ class BatchPredictor:
                 scores = self._scores.scores_in(rows, self.model.on_)
                 if self.model.on_ != "probability":  # of which none is far, or read otherwise
                     new_scores.add(*self.model._read_new(scores))
-                return _calibrated(self.model, scores, level)
+                intervals = None
+                if level is not None:
+                    intervals = self.model.predict_confidence(scores, level)
+                if not has_bounds(self.model):
+                    return Prediction(None, self.model.predict_proba(scores)), intervals
+                bounds = self.model.predict_multiprobability(scores)
+                p = merged(self.model, bounds, np.ascontiguousarray(scores, np.float64))
+                return Prediction(bounds, p), intervals
             if level is None:
                 return predict_rows(self.model._state, rows), None
             return predict_confidence(self.model._state, rows, level)
@@ -348,16 +355,6 @@ def output_columns(
     columns = [part[np.arange(len(p)), best] for part in parts if of_label]
     columns += [part[:, j] for j in range(p.shape[1]) for part in parts]
     return [_arrow_labels(classes).take(pa.array(best)), *map(pa.array, columns)]
-
-
-def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> RowPredictions:
-    """Return bounds and probabilities of scores, and confidence intervals if level is given."""
-    intervals = None if level is None else calibrator.predict_confidence(scores, level)
-    if not has_bounds(calibrator):
-        return Prediction(None, calibrator.predict_proba(scores)), intervals
-    bounds = calibrator.predict_multiprobability(scores)
-    p = merged(calibrator, bounds, np.ascontiguousarray(scores, np.float64))
-    return Prediction(bounds, p), intervals
 
 
 def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers") -> list[str]:

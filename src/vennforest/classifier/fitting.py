@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from vennforest._validation import IntArray, check_weights
-from vennforest.calibrators import METHODS, Calibrator, PooledCalibration, make_calibrator
+from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier.prediction import Calibration, FittedClassifier
 from vennforest.scores import ScoreKind
@@ -55,20 +55,6 @@ def parts_of(units: NDArray[Any]) -> IntArray:
 def method_has_bounds(method: Any) -> bool:
     """Tell whether a method, by name or as a calibrator, gives bounds."""
     return has_bounds(METHODS.get(method) if isinstance(method, str) else method)
-
-
-def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
-    """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
-    method, merge = model.method, model.merge
-    calibrator: Any = make_calibrator(method)
-    if merge == "auto":
-        merge = getattr(calibrator, "merge", None)
-    if not has_bounds(calibrator) or merge is None:
-        return calibrator, None
-    if merge == "pooled":
-        # The merge of the bounds is not used, and this one needs nothing fitted.
-        return calibrator.set_params(merge="log"), PooledCalibration()
-    return calibrator.set_params(merge=merge), None
 
 
 def fit_calibrators(

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from vennforest._messages import shown, warn
-from vennforest._validation import FloatArray, InputError, check_count, check_option
+from vennforest._validation import InputError, check_count, check_option
 from vennforest.calibrators import METHODS, Calibrator
 from vennforest.classifier.fitting import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
@@ -147,12 +147,7 @@ def check_parameters(model: Any) -> None:
 
 
 def route(
-    model: Any,
-    name: str,
-    estimator: Any,
-    weight: FloatArray | None,
-    groups: Any,
-    fit_params: dict[str, Any],
+    model: Any, name: str, estimator: Any, weight: Any, groups: Any, fit_params: dict[str, Any]
 ) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
     """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
     split_params = {} if groups is None else {"groups": groups}

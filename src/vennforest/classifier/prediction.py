@@ -250,9 +250,9 @@ def predict_scores(
         _predict_group(fitted, code, [scores.of_rows(rows) for scores in scored])
         for rows, code in parts
     ]
-    if codes is None or len(parts) == 1:
+    if len(parts) == 1:
         return predictions[0]
-    order = np.argsort(np.concatenate([np.arange(len(codes))[rows] for rows, _ in parts]))
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
     p = np.concatenate([part.p for part in predictions])[order]
     bounds = [part.bounds for part in predictions if part.bounds is not None]
     return Prediction(concatenated(bounds)[order] if bounds else None, p)
@@ -264,11 +264,9 @@ def split_by_group(
     """Return sets of the rows in groups ``codes`` (m,), each with its group, None for others."""
     if codes is None or not fitted.of_group:
         return [(slice(None), None)]
-    parts: list[tuple[IntArray | slice, int | None]] = [
-        (rows, code) for code in fitted.of_group if len(rows := np.flatnonzero(codes == code))
-    ]
-    remaining = np.flatnonzero(~np.isin(codes, list(fitted.of_group)))
-    return [*parts, (remaining, None)] if len(remaining) or not parts else parts
+    parts: list[Any] = [(np.flatnonzero(codes == code), code) for code in fitted.of_group]
+    parts.append((np.flatnonzero(~np.isin(codes, list(fitted.of_group))), None))
+    return [part for part in parts if len(part[0])]
 
 
 def _predict_group(

@@ -105,10 +105,13 @@ class Members:
 
     def per_member(self, rows: Any) -> FloatArray:
         """Return each member's scores of checked rows, (m, n_members) or (m, n_members, k)."""
-        if self.packed is not None:
-            return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
-        scores = np.stack([self._member_scores(i, rows) for i in range(self.n_members)], axis=1)
-        return np.ascontiguousarray(scores[:, :, 1]) if scores.shape[2] == 2 else scores
+        k, trees = len(self.ensemble.classes_), self.ensemble.estimators_
+        if self.packed is None:
+            scores = np.stack([self._member_scores(i, rows) for i in range(len(trees))], axis=1)
+        else:
+            scores = np.stack([tree.tree_.predict(rows) for tree in trees], axis=1)
+            scores = scores if self.votes == "soft" else np.eye(k)[scores.argmax(axis=2)]
+        return scores[:, :, 1] if k == 2 else scores
 
     def _member_scores(self, number: int, rows: Any) -> FloatArray:
         """Return the class probabilities or votes (m, k) of one member of a bagging ensemble."""

@@ -114,26 +114,9 @@ class MixedForestClassifier(RandomForestClassifier):
         max_samples: int | float | None = None,
         monotonic_cst: ArrayLike | None = None,
     ) -> None:
-        super().__init__(
-            n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=min_weight_fraction_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            min_impurity_decrease=min_impurity_decrease,
-            oob_score=oob_score,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            class_weight=class_weight,
-            ccp_alpha=ccp_alpha,
-            max_samples=max_samples,
-            monotonic_cst=monotonic_cst,
-        )
+        parameters = dict(locals())
+        del parameters["self"], parameters["__class__"]
+        super().__init__(**parameters)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees on X (n, d), y (n,) and weights (n,), as in a random forest.

@@ -41,8 +41,6 @@ MAX_NODES = (1 << 30) - 1
 MIN_WALKS_PER_THREAD = 1 << 16
 """Minimum number of walks from a root to a leaf per thread."""
 
-NO_LEAVES = np.empty((0, 0), np.uint32)
-
 
 @dataclass(frozen=True, eq=False)
 class PackedForest:
@@ -170,74 +168,42 @@ class PackedForest:
             Number of threads; the result does not depend on it.
         """
         table = self._soft_scores if votes == "soft" else self._hard_scores
-        bits, example_of_row = self._all_trees, np.full(rows.shape[0], -1)
+        bits, example_of_row = np.zeros((len(self), 1), np.uint64), np.full(rows.shape[0], -1)
         if membership is not None:
             bits, example_of_row = membership.bits, np.require(examples, np.int64, ["C", "W"])
-        means = np.zeros((rows.shape[0], table.shape[1]))
-        self._walk(rows, bits, example_of_row, table, means, NO_LEAVES, n_jobs)
-        return means[:, 0] if len(self.classes_) == 2 else means
-
-    def tree_scores(
-        self, rows: Any, *, votes: Votes = "soft", n_jobs: int | None = None
-    ) -> FloatArray:
-        """Return the scores of single trees, in [0, 1]; arguments are those of ``scores``.
-
-        Those of the second of two classes, (m, n_trees), else one per class, (m, n_trees, k).
-        """
-        table = self._soft_scores if votes == "soft" else self._hard_scores
-        leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
-        no_means, all_trees = np.empty((0, 0)), np.full(rows.shape[0], -1)
-        self._walk(rows, self._all_trees, all_trees, no_means, no_means, leaves, n_jobs)
-        scores: FloatArray = table[self.nodes.reshape(-1)[leaves + np.uint32(3)]]
-        return scores[:, :, 0] if len(self.classes_) == 2 else scores
-
-    def _walk(
-        self,
-        rows: Any,
-        membership: NDArray[np.uint64],
-        examples: NDArray[np.int64],
-        table: FloatArray,
-        means: FloatArray,
-        leaves: NDArray[np.uint32],
-        n_jobs: int | None,
-    ) -> None:
-        """Write scores to ``means``, or positions of leaves to ``leaves`` if it has columns.
-
-        The arguments are those of `walk_kernels.walk_rows`, which walks blocks of rows.
-        """
+        n = rows.shape[0]
+        means = np.zeros((n, table.shape[1]))
         block = min(ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // rows.shape[1]))
-        nodes = self.nodes.reshape(-1)
-        steps = min(STEPS_BEFORE_FIRST_CHECK, self.depth)
-        sparse: bool = issparse(rows)
+        nodes, steps = self.nodes.reshape(-1), min(STEPS_BEFORE_FIRST_CHECK, self.depth)
+        is_sparse: bool = issparse(rows)
 
         def walk_part(start: int, stop: int) -> None:
             for first in range(start, stop, block):
                 part = slice(first, min(first + block, stop))
-                dense = rows[part].toarray() if sparse else rows[part]
+                dense = rows[part].toarray() if is_sparse else rows[part]
                 numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
                 walk_kernels.walk_rows(
                     nodes,
                     self.roots,
                     numbers,
-                    membership,
-                    examples[part],
+                    bits,
+                    example_of_row[part],
                     table,
                     steps,
                     means[part],
-                    leaves[part],
                 )
 
-        n = rows.shape[0]
         n_parts = n * len(self.roots) // MIN_WALKS_PER_THREAD
         if n_jobs != 1 and n_parts > 1:  # joblib is asked for threads only where they are worth it
             n_parts = min(joblib.effective_n_jobs(n_jobs), n_parts)
         if n_jobs == 1 or n_parts < 2:
             walk_part(0, n)
-            return
-        edges = [n * part // n_parts for part in range(n_parts + 1)]
-        joblib.Parallel(n_jobs=n_parts, require="sharedmem")(
-            joblib.delayed(walk_part)(start, stop) for start, stop in pairwise(edges)
-        )
+        else:
+            edges = [n * part // n_parts for part in range(n_parts + 1)]
+            joblib.Parallel(n_jobs=n_parts, require="sharedmem")(
+                joblib.delayed(walk_part)(start, stop) for start, stop in pairwise(edges)
+            )
+        return means[:, 0] if len(self.classes_) == 2 else means
 
     @cached_property
     def _soft_scores(self) -> FloatArray:
@@ -249,11 +215,6 @@ class PackedForest:
     def _hard_scores(self) -> FloatArray:
         first, k = (1 if len(self.classes_) == 2 else 0), len(self.classes_)
         return np.ascontiguousarray(np.eye(k)[self.distributions.argmax(axis=1), first:])
-
-    @cached_property
-    def _all_trees(self) -> NDArray[np.uint64]:
-        """An empty membership, for scores by all trees."""
-        return np.zeros((len(self), 1), np.uint64)
 
     def check_rows(self, X: Any) -> Any:
         """Return rows as a float32 array or CSR array, or raise the forest's own error."""

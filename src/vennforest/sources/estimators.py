@@ -106,14 +106,12 @@ def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
     """
     names = names_of_columns(X)
     by_position = [estimator for estimator in estimators if not reads_by_name(estimator)]
-    if not by_position:
-        return None
     for estimator in by_position:
         if isinstance(estimator, FrozenEstimator):
             trained = trained_names(without_frozen(estimator))
             refuse_other_columns(X, trained)
             names = names or trained
-    return names
+    return names if by_position else None
 
 
 def reads_by_name(estimator: Any) -> bool:
@@ -186,19 +184,18 @@ def trained_names(model: Any) -> list[str] | None:
     return None
 
 
-def own_model(estimator: Any) -> Any:
-    """Return a frozen model as a copy, so that fitting the original again changes no answer."""
+def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
+    """Return a clone whose unset ``random_state`` parameters, nested ones too, are drawn.
+
+    Of a frozen model a copy, so that fitting the original again changes no answer.
+    """
     if isinstance(estimator, FrozenEstimator):
         with suppress(Exception):  # a model that cannot be copied is used as it is
             # Its deepcopy is that of the model within, and the copy of a CatBoost is not frozen.
             copied = copy.copy(estimator)
             copied.estimator = copy.deepcopy(estimator.estimator)
             return copied
-    return estimator
-
-
-def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
-    """Return a clone whose unset ``random_state`` parameters, nested ones too, are drawn."""
+        return estimator
     try:
         model = clone(estimator)
     except RuntimeError as error:
@@ -206,7 +203,7 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
             "estimator must keep its parameters as they are given, because each fold trains a "
             f"copy, got {error}: CatBoost keeps tuples, and no lists or arrays"
         ) from error
-    if isinstance(model, FrozenEstimator) or not isinstance(model, BaseEstimator):
+    if not isinstance(model, BaseEstimator):
         return model
     unset = [
         name

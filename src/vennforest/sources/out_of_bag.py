@@ -107,12 +107,7 @@ def out_of_bag_fold(
         membership = Membership.from_dense(membership.dense()[:, index])
     scores = members.mean(members.check(ensemble_rows), membership, np.arange(len(data)))
     fold = OutOfBagFold(
-        model=model,
-        scores=scores,
-        codes=data.codes,
-        weight=data.weight,
-        rows=data.all_row_numbers(),
-        classes=data.classes,
+        **vars(data.fold(model, scores)),
         members=members,
         membership=membership,
         subforest=subforest,
