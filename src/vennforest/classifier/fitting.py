@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,12 +71,9 @@ def fit_calibrators(
     compared with the minimum. So the partition of all n + 1 objects does not depend on which of
     them is the new one, as the guarantee within large groups requires.
     """
-    kind = fitted.folds[0].kind
+    fit = partial(fit_to_examples, kind=fitted.folds[0].kind, classes=fitted.classes)
     # One pool for the scores of all folds is better than one per fold (docs/measured.md).
     examples, of_folds = CalibrationExamples.of(folds), [CalibrationExamples.of([f]) for f in folds]
-
-    def fit(unfitted: Calibrator, some: CalibrationExamples) -> Calibrator:
-        return fit_to_examples(unfitted, some, kind, fitted.classes)
 
     point = None if point_calibrator is None else fit(point_calibrator, examples)
     overall = Calibration([fit(calibrator, of_fold) for of_fold in of_folds], point)

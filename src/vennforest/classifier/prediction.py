@@ -266,7 +266,7 @@ def split_by_group(
         return [(slice(None), None)]
     parts: list[Any] = [(np.flatnonzero(codes == code), code) for code in fitted.of_group]
     parts.append((np.flatnonzero(~np.isin(codes, list(fitted.of_group))), None))
-    return [part for part in parts if len(part[0])]
+    return [part for part in parts if len(part[0])] or [(slice(None), None)]
 
 
 def _predict_group(

@@ -41,7 +41,7 @@ def leaves_rows_out(estimator: Any) -> bool:
     """Return whether each member of an ensemble will be trained on a part of the rows."""
     if isinstance(estimator, BaggingClassifier):
         return bool(estimator.bootstrap or estimator.max_samples not in (None, 1.0))
-    return is_ensemble(estimator) and bool(estimator.bootstrap)
+    return isinstance(estimator, FORESTS) and bool(estimator.bootstrap)
 
 
 def training_rows(ensemble: Any, n: int) -> Iterator[IntArray]:

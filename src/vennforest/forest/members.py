@@ -58,11 +58,6 @@ class Members:
         require(is_valid, "ensemble must be a forest or a bagging ensemble")
         require(len(self.ensemble.estimators_) > 0, "ensemble must have members")
 
-    @property
-    def n_members(self) -> int:
-        """Number of members."""
-        return len(self.ensemble.estimators_)
-
     def check(self, X: Any) -> Any:
         """Validate rows and convert them for the members; raise the ensemble's own errors."""
         if self.packed is not None:
@@ -91,7 +86,7 @@ class Members:
             return round_scores(scores)
         n_rows, k = rows.shape[0], len(self.ensemble.classes_)
         total, count = np.zeros((n_rows, k)), np.zeros(n_rows)
-        for number in range(self.n_members):
+        for number in range(len(self.ensemble.estimators_)):
             index = np.arange(n_rows)
             if membership is not None and examples is not None:
                 may_score = membership.select(number)

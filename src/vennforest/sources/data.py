@@ -149,7 +149,7 @@ class OutOfBagFold(Fold):
         require(isinstance(self.members, Members), "members must be Members")
         require(isinstance(self.membership, Membership), "membership must be Membership")
         shape = (len(self.membership), self.membership.n)
-        is_complete = shape == (self.members.n_members, len(self.codes))
+        is_complete = shape == (len(self.members.ensemble.estimators_), len(self.codes))
         require(is_complete, "membership must be of every tree and example")
         is_scored = self.membership.counts().min() > 0
         require(is_scored, "membership must leave a tree to every example")

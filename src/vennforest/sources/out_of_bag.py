@@ -83,9 +83,9 @@ def out_of_bag_fold(
     data = data if is_frozen else data.with_positive_weight()
     model, ensemble_rows = _fit_ensemble(estimator, data)
     members = Members(split_pipeline(model)[1], votes, n_jobs)
-    if members.n_members < MIN_TREES:
+    if (n_members := len(members.ensemble.estimators_)) < MIN_TREES:
         warn(
-            f"the ensemble has {members.n_members} members: the out-of-bag scores that calibrate "
+            f"the ensemble has {n_members} members: the out-of-bag scores that calibrate "
             "are by few of them and noisier than those of new rows, so probabilities are too near "
             'the middle: use 100 or more, or calibrate_on="cv"'
         )
