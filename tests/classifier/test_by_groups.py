@@ -21,10 +21,10 @@ import vennforest.tables
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.classifier import fitting
 from vennforest.classifier.by_groups import ByGroups
-from vennforest.classifier.fitting import fit_calibrators
 from vennforest.classifier.prediction import (
     FittedClassifier,
     RowScores,
+    fit_calibrators,
     predict_rows,
     predict_scores,
 )

@@ -25,7 +25,7 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.blend import fit_blend
 from vennforest.calibrators.softmax import SoftmaxMap
-from vennforest.classifier.fitting import fit_to_examples, parts_of
+from vennforest.classifier.prediction import fit_to_examples, parts_of
 from vennforest.linear import LinearClassifier, mean_model, softmax_of_rows
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData

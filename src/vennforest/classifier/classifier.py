@@ -31,7 +31,6 @@ from vennforest.calibrators.intervals import ConfidenceIntervals, IntervalMethod
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.blend import BlendedModel, blend_models
 from vennforest.classifier.by_groups import ByGroups
-from vennforest.classifier.fitting import fit_calibrators, method_has_bounds
 from vennforest.classifier.folds import fit_folds
 from vennforest.classifier.parameters import (
     ClassifierMerge,
@@ -40,7 +39,13 @@ from vennforest.classifier.parameters import (
     named_estimators,
     route,
 )
-from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
+from vennforest.classifier.prediction import (
+    FittedClassifier,
+    fit_calibrators,
+    method_has_bounds,
+    predict_confidence,
+    predict_rows,
+)
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.forest import Votes
 from vennforest.multiprobability import Multiprobability

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from vennforest._messages import shown, warn
 from vennforest._validation import InputError, check_count, check_option
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.classifier.fitting import method_has_bounds
+from vennforest.classifier.prediction import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
 from vennforest.sources import Subforest
 from vennforest.sources.estimators import without_frozen

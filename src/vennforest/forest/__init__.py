@@ -8,9 +8,8 @@ from vennforest.forest.bags import (
     leaves_rows_out,
     read_membership,
 )
-from vennforest.forest.members import Members
+from vennforest.forest.members import Members, PackedForest, Votes
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.forest.packed import PackedForest, Votes
 
 __all__ = [
     "FORESTS",

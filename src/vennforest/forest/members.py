@@ -4,17 +4,231 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal, Self
 
+import joblib
 import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_option, require
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_option,
+    check_rows,
+    require,
+)
+from vennforest.forest import walk_kernels
 from vennforest.forest.bags import FORESTS, Membership
-from vennforest.forest.packed import PackedForest, Votes
 from vennforest.scores import check_scores, round_scores
+
+Votes = Literal["soft", "hard"]
+"""Whether a tree scores by the class distribution of its leaf or by one vote."""
+
+ROWS_PER_BLOCK = 16384
+"""Maximum number of rows that are walked together."""
+
+MIN_ROWS_PER_BLOCK = 64
+"""Minimum number of rows that are walked together, whatever their number of features."""
+
+CELLS_PER_BLOCK = 1 << 18
+"""Numbers in the rows that are walked together: with a tree they fill the second-level cache."""
+
+STEPS_BEFORE_FIRST_CHECK = 10
+"""Steps before the kernel first checks which rows have reached a leaf."""
+
+MAX_NODES = (1 << 30) - 1
+"""Maximum number of nodes of a forest: the positions of their words are uint32 numbers."""
+
+MIN_WALKS_PER_THREAD = 1 << 16
+"""Minimum number of walks from a root to a leaf per thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class PackedForest:
+    """A fitted forest of classification trees, 16 bytes per node.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes, 4), uint32
+        Threshold, feature, position of the first child and value of each node, tree after tree and
+        breadth-first in each, as ``vennforest.forest.walk_kernels`` describes.
+    roots : ndarray of shape (n_trees,), uint32
+        Position of each tree's root in the flattened ``nodes``.
+    distributions : ndarray of shape (n_distinct, k)
+        The distinct class distributions of the leaves.
+    classes_ : ndarray of shape (k,)
+        The label of each column.
+    depth : int
+        The depth of the deepest tree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
+    >>> packed = PackedForest.from_forest(forest)
+    >>> rows = packed.check_rows(X)
+    >>> bool((packed.scores(rows) == forest.predict_proba(X)[:, 1]).all())
+    True
+    >>> membership = Membership.from_forest(forest, len(X))
+    >>> packed.scores(rows[:3], membership, [0, 1, 2]).round(2)  # out-of-bag scores
+    array([0.06, 0.03, 0.  ])
+    """
+
+    nodes: NDArray[np.uint32]
+    roots: NDArray[np.uint32]
+    distributions: FloatArray
+    classes_: NDArray[Any]
+    depth: int
+    unfitted: Any
+    """The forest without its trees, used to validate rows."""
+    allow_nan: bool
+
+    @classmethod
+    def from_forest(cls, forest: Any) -> Self:
+        """Pack a fitted random forest or extra trees with one output and fewer than 2**30 nodes."""
+        trees = [estimator.tree_ for estimator in forest.estimators_]
+        first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
+        if first[-1] > MAX_NODES:
+            raise ValueError(f"forest must have at most {MAX_NODES} nodes, got {first[-1]}")
+        nodes = np.empty((first[-1], 4), dtype=np.uint32)
+        n_distinct, distributions = 0, np.empty((256, len(forest.classes_)), np.uint64)
+        slots = np.zeros(512, np.int64)  # of a hash table, at least half of them empty
+        for tree, offset in zip(trees, first[:-1], strict=True):
+            n_at_most = n_distinct + tree.node_count // 2 + 1
+            if n_at_most > len(distributions):
+                n_added = (1 << int(n_at_most - 1).bit_length() + 1) - len(distributions)
+                distributions = np.pad(distributions, ((0, n_added), (0, 0)))
+                slots = np.zeros(2 * len(distributions), np.int64)
+                walk_kernels.fill_slots(distributions, n_distinct, slots)
+            n_distinct = walk_kernels.pack_tree(
+                tree.children_left,
+                tree.children_right,
+                tree.feature,
+                tree.threshold,
+                tree.missing_go_to_left,
+                np.ascontiguousarray(tree.value[:, 0]).view(np.uint64),
+                int(offset),
+                nodes.reshape(-1),
+                distributions,
+                slots,
+                n_distinct,
+            )
+        # Before scikit-learn 1.9 trees with constraints took no missing values, whatever tags say.
+        tree = forest.estimators_[0]
+        is_new = parse_version(sklearn.__version__) >= parse_version("1.9")
+        allows_missing = get_tags(tree).input_tags.allow_nan
+        takes_missing = bool(allows_missing and (is_new or tree.monotonic_cst is None))
+        unfitted = clone(forest)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(forest, name):
+                setattr(unfitted, name, getattr(forest, name))
+        return cls(
+            nodes,
+            (4 * first[:-1]).astype(np.uint32),
+            distributions[:n_distinct].view(np.float64).copy(),
+            forest.classes_,
+            max(tree.max_depth for tree in trees),
+            unfitted,
+            takes_missing,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        return len(self.roots)
+
+    def scores(
+        self,
+        rows: Any,
+        membership: Membership | None = None,
+        examples: ArrayLike | None = None,
+        *,
+        votes: Votes = "soft",
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """Return the mean score of each row by all trees, or by the out-of-bag trees of an example.
+
+        Scores are in [0, 1]: those of the second of two classes, (m,), else one per class, (m, k),
+        and NaN for rows that no tree may score. With all trees and soft votes they equal the
+        forest's ``predict_proba`` to the last bit.
+
+        Parameters
+        ----------
+        rows : float32 array or CSR array of shape (m, n_features)
+            As `check_rows` returns them.
+        membership : Membership, optional
+            Which tree may score which of n examples.
+        examples : array-like of shape (m,), int, optional
+            Indices in [-1, n): row i is scored by the trees that may score example
+            ``examples[i]``, or by all trees for -1. Required with ``membership``.
+        votes : {"soft", "hard"}
+            Whether to average the class distributions of the leaves, or to count the trees whose
+            leaf has the class as its most frequent one (Boström 2008, section 2.1).
+        n_jobs : int, optional
+            Number of threads; the result does not depend on it.
+        """
+        table = self._soft_scores if votes == "soft" else self._hard_scores
+        bits, example_of_row = np.zeros((len(self), 1), np.uint64), np.full(rows.shape[0], -1)
+        if membership is not None:
+            bits, example_of_row = membership.bits, np.require(examples, np.int64, ["C", "W"])
+        n = rows.shape[0]
+        means = np.zeros((n, table.shape[1]))
+        block = min(ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // rows.shape[1]))
+        nodes, steps = self.nodes.reshape(-1), min(STEPS_BEFORE_FIRST_CHECK, self.depth)
+        is_sparse: bool = issparse(rows)
+
+        def walk_part(start: int, stop: int) -> None:
+            for first in range(start, stop, block):
+                part = slice(first, min(first + block, stop))
+                dense = rows[part].toarray() if is_sparse else rows[part]
+                numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
+                walk_kernels.walk_rows(
+                    nodes,
+                    self.roots,
+                    numbers,
+                    bits,
+                    example_of_row[part],
+                    table,
+                    steps,
+                    means[part],
+                )
+
+        n_parts = n * len(self.roots) // MIN_WALKS_PER_THREAD
+        if n_jobs != 1 and n_parts > 1:  # joblib is asked for threads only where they are worth it
+            n_parts = min(joblib.effective_n_jobs(n_jobs), n_parts)
+        if n_jobs == 1 or n_parts < 2:
+            walk_part(0, n)
+        else:
+            edges = [n * part // n_parts for part in range(n_parts + 1)]
+            joblib.Parallel(n_jobs=n_parts, require="sharedmem")(
+                joblib.delayed(walk_part)(start, stop) for start, stop in pairwise(edges)
+            )
+        return means[:, 0] if len(self.classes_) == 2 else means
+
+    @cached_property
+    def _soft_scores(self) -> FloatArray:
+        """The score of each distribution, shape (n_distinct, 1) or (n_distinct, k)."""
+        first = 1 if len(self.classes_) == 2 else 0
+        return np.ascontiguousarray(self.distributions[:, first:])
+
+    @cached_property
+    def _hard_scores(self) -> FloatArray:
+        first, k = (1 if len(self.classes_) == 2 else 0), len(self.classes_)
+        return np.ascontiguousarray(np.eye(k)[self.distributions.argmax(axis=1), first:])
+
+    def check_rows(self, X: Any) -> Any:
+        """Return rows as a float32 array or CSR array, or raise the forest's own error."""
+        return check_rows(self.unfitted, X, np.float32, self.allow_nan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from vennforest._validation import InputError, check_number, require
 from vennforest.forest.bags import Membership
-from vennforest.forest.packed import PackedForest
+from vennforest.forest.members import PackedForest
 
 TREE_SPLITTERS = ("best", "random")
 """How trees split: by the best threshold of each feature, or by one drawn at random."""
