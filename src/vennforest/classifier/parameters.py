@@ -105,9 +105,8 @@ def check_parameters(model: Any) -> None:
     check_option(model.votes, Votes, "votes")
     check_option(model.merge, ClassifierMerge, "merge")
     size, cv = model.holdout_size, model.cv
-    is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
-    is_count = isinstance(size, Integral) and int(size) >= 1
-    if not is_number or not (is_count or 0 < float(size) < 1):
+    is_count = isinstance(size, Integral) and not isinstance(size, bool) and int(size) >= 1
+    if not (is_count or (isinstance(size, Real) and 0 < float(size) < 1)):
         raise InputError(
             f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
         )
