@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +13,6 @@ import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
@@ -90,7 +90,7 @@ class PackedForest:
     distributions: FloatArray
     classes_: NDArray[Any]
     depth: int
-    unfitted: Any
+    without_trees: Any
     """The forest without its trees, used to validate rows."""
     allow_nan: bool
 
@@ -129,17 +129,15 @@ class PackedForest:
         is_new = parse_version(sklearn.__version__) >= parse_version("1.9")
         allows_missing = get_tags(tree).input_tags.allow_nan
         takes_missing = bool(allows_missing and (is_new or tree.monotonic_cst is None))
-        unfitted = clone(forest)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(forest, name):
-                setattr(unfitted, name, getattr(forest, name))
+        without_trees = copy.copy(forest)
+        without_trees.estimators_ = []
         return cls(
             nodes,
             (4 * first[:-1]).astype(np.uint32),
             distributions[:n_distinct].view(np.float64).copy(),
             forest.classes_,
             max(tree.max_depth for tree in trees),
-            unfitted,
+            without_trees,
             takes_missing,
         )
 
@@ -228,7 +226,7 @@ class PackedForest:
 
     def check_rows(self, X: Any) -> Any:
         """Return rows as a float32 array or CSR array, or raise the forest's own error."""
-        return check_rows(self.unfitted, X, np.float32, self.allow_nan)
+        return check_rows(self.without_trees, X, np.float32, self.allow_nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,14 +274,8 @@ class Members:
         """Validate rows and convert them for the members; raise the ensemble's own errors."""
         if self.packed is not None:
             return self.packed.check_rows(X)
-        return validate_data(
-            self.ensemble,
-            X,
-            accept_sparse="csr",
-            dtype=None,
-            ensure_all_finite=False,
-            reset=False,
-        )
+        options = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
+        return validate_data(self.ensemble, X, reset=False, **options)
 
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
