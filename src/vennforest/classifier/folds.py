@@ -112,6 +112,7 @@ def _folds_of(
     name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
 ) -> list[Fold]:
     """Return the folds of a source by its name, or of the user's."""
+    # Members of a blend read a table alike, so that their transformers are equal and run once.
     if isinstance(model.estimator, list) or name not in ("oob", "training", "frozen"):
         estimator = with_types(estimator, data.X)
     if not isinstance(model.calibrate_on, str):
