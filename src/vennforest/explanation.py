@@ -113,14 +113,9 @@ def explain(model: CalibratedClassifier, X: Any) -> Any:
     values, middle = _attributions(phi, base, of_logits, log_odds(scored), log_odds_at)
     if is_of_two:
         values, middle = values[:, :, 0], middle[:, 0]
-    rows, names = np.column_stack([*columns.values()]), None if is_of_two else fitted.classes
-    return shap.Explanation(
-        values,
-        middle.copy(),
-        rows,
-        feature_names=[*columns],
-        output_names=None if names is None else names.tolist(),
-    )
+    rows, labels = np.column_stack([*columns.values()]), fitted.classes.tolist()
+    names = {"feature_names": [*columns], "output_names": None if is_of_two else labels}
+    return shap.Explanation(values, middle.copy(), rows, **names)
 
 
 def _attributions(
