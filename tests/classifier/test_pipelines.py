@@ -140,3 +140,17 @@ def test_members_of_a_blend_share_transformers(tmp_path, monkeypatch):
         scores = fitted._state.folds[0].score(new)
         assert calls == [TableColumns, TableEncoder]
         assert_array_equal(scores, expected)
+
+
+@pytest.mark.parametrize("calibrate_on", ["oob", "cv", "holdout"])
+def test_columns_declared_to_be_left_out_are_left_out_of_folds(calibrate_on):
+    X, y, _ = draw_grid()
+    frame = pd.DataFrame(X, columns=[*"abcd"]).assign(empty=None)
+    pipeline = table_pipeline(forest(), 0, types={"b": "drop"})
+    settings = {"calibrate_on": calibrate_on, "random_state": 0}
+    model = CalibratedClassifier(pipeline, **settings).fit(frame, y)
+    for fitted in model.estimators_:
+        assert [*fitted[0].feature_names_in_][:3] == [*"acd"]
+    members = [("forest", pipeline), ("linear", table_pipeline(LinearClassifier(), 0))]
+    blend = CalibratedClassifier(members, random_state=0).fit(frame, y)
+    assert blend.feature_names_in_.tolist() == [*"acd", "empty"]

@@ -112,9 +112,10 @@ def _folds_of(
     name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
 ) -> list[Fold]:
     """Return the folds of a source by its name, or of the user's."""
+    has_parts = name not in ("oob", "training", "frozen")
     # Members of a blend read a table alike, so that their transformers are equal and run once.
-    if isinstance(model.estimator, list) or name not in ("oob", "training", "frozen"):
-        estimator = with_types(estimator, data.X)
+    if has_parts or isinstance(model.estimator, list):
+        estimator = with_types(estimator, data.X, may_drop=has_parts)
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
         folds = model.calibrate_on.folds(estimator, data, **settings)

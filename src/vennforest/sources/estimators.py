@@ -213,16 +213,21 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
     return model.set_params(**{name: int(random_state.randint(2**31 - 1)) for name in unset})
 
 
-def with_types(estimator: Any, X: Any) -> Any:
+def with_types(estimator: Any, X: Any, may_drop: bool = True) -> Any:
     """Return a pipeline that reads a table's columns as all of its rows show them.
 
     Otherwise each fold would infer from its own rows what a column contains. Pipelines whose first
-    step has no ``as_types``, as `TableColumns` has, are returned as they are.
+    step has no ``as_types``, as `TableColumns` has, are returned as they are. So are others where a
+    column is empty, unless the pipeline ``may_drop`` it from the columns of the model.
     """
     if not isinstance(estimator, Pipeline) or not hasattr(estimator.steps[0][1], "as_types"):
         return estimator
     name, columns = estimator.steps[0]
-    return clone(estimator).set_params(**{f"{name}__types": clone(columns).fit(X).as_types()})
+    types = clone(columns).fit(X).as_types()
+    if not may_drop and "drop" in types.values():
+        return estimator
+    types = (columns.types or {}) | types  # columns declared to be left out are not in the latter
+    return clone(estimator).set_params(**{f"{name}__types": types})
 
 
 def split_pipeline(model: Any) -> tuple[list[Any], Any]:
