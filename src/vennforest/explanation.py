@@ -132,7 +132,7 @@ def _attributions(
     """
     at_base = values_at(_probabilities_of_logits(base) if of_logits else base)
     middle = np.broadcast_to(at_base, target.shape)
-    near = zip(_moved(base, -NEAR, of_logits), _moved(base, NEAR, of_logits), strict=True)
+    near = zip(_moved_base(base, -NEAR, of_logits), _moved_base(base, NEAR, of_logits), strict=True)
     rises = [
         values_at(above)[:, c] - values_at(below)[:, c] for c, (below, above) in enumerate(near)
     ]
@@ -267,7 +267,7 @@ def _names(steps: list[Any], model: Any, d: int) -> list[str]:
         return [f"{prefix}{j}" for j in range(d)]
 
 
-def _moved(base: FloatArray, step: float, of_logits: bool) -> list[FloatArray]:
+def _moved_base(base: FloatArray, step: float, of_logits: bool) -> list[FloatArray]:
     """Return the score for each class with that of the class moved by ``step``.
 
     Of several, other probabilities are rescaled; logits become probabilities.
