@@ -62,12 +62,7 @@ def over_fourteen(X):
 def test_additive_to_the_last_digit(settings):
     model = fitted(**settings)
     for of in (model, model.with_prior({0: 0.9})):
-        p, lower, upper = explain(of, NEW, interval=True)
-        ends = of.predict_confidence(NEW)
-        check_sums(p, of.predict_proba(NEW)[:, 1])
-        check_sums(lower, ends.lower[:, 1])
-        check_sums(upper, ends.upper[:, 1])
-        assert (explain(of, NEW).values == p.values).all()
+        check_sums(explain(of, NEW), of.predict_proba(NEW)[:, 1])
 
 
 def test_in_proportion_to_the_attributions_of_the_score():
@@ -89,7 +84,7 @@ def test_in_proportion_to_the_attributions_of_the_score():
 
 
 def test_near_the_base_score_attributions_stay_finite_and_add_up():
-    from vennforest.explanation import _share_out
+    from vennforest.explanation import _attributions
 
     rng = np.random.default_rng()
     phi = rng.normal(size=(200, 6, 1)) * 10.0 ** rng.integers(-9, 1, (200, 1, 1))
@@ -97,7 +92,7 @@ def test_near_the_base_score_attributions_stay_finite_and_add_up():
     phi[:5] = 0
     moved = phi.sum(axis=1)
     wanted = 5 * moved + rng.normal(size=(200, 1)) * 1e-3
-    values = _share_out(phi, moved, wanted, np.full((200, 1), 5.0))
+    values, _ = _attributions(phi, np.array([0.3]), False, wanted, lambda s: 5 * (s[None] - 0.3))
     np.testing.assert_allclose(values.sum(axis=1), wanted, rtol=0, atol=1e-13)
     near = np.abs(moved[:, 0]) < 1e-3
     assert near.sum() > 20
@@ -211,11 +206,9 @@ def boosted(package, **settings):
 @pytest.mark.parametrize("calibrate_on", ["cv", "holdout"])
 def test_boosters_are_additive(package, calibrate_on):
     model = fitted(boosted(package, n_estimators=5), calibrate_on=calibrate_on, cv=2)
-    p, lower, _ = explain(model, NEW, interval=True)
+    p = explain(model, NEW)
     target = log_odds(model.predict_proba(NEW)[:, 1])
     np.testing.assert_allclose(summed(p), target, rtol=0, atol=1e-9)
-    target = log_odds(model.predict_confidence(NEW).lower[:, 1])
-    np.testing.assert_allclose(summed(lower), target, rtol=0, atol=1e-9)
     # In proportion to the attributions of the mean log-odds of the folds' models.
     every = [shap.TreeExplainer(one).shap_values(NEW) for one in model.estimators_]
     phi = np.mean(every, axis=0)

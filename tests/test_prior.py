@@ -24,8 +24,7 @@ from oracles.formulas import venn_abers
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
-from vennforest.classifier.fitting import parts_of
-from vennforest.classifier.prediction import predict_rows
+from vennforest.classifier.prediction import parts_of, predict_rows
 from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (

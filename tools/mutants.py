@@ -124,7 +124,7 @@ FAULTS = [
     ("forest/walk_kernels.py", "n += row == n", "n += row != n"),
     ("forest/bags.py", "may_score = ~is_seen[groups]", "may_score = is_seen[groups]"),
     ("forest/bags.py", "tree.value[leaves, 0] > 0", "tree.value[leaves, 0] >= 0"),
-    ("forest/packed.py", "n * part // n_parts for", "(n - 1) * part // n_parts for"),
+    ("forest/members.py", "n * part // n_parts for", "(n - 1) * part // n_parts for"),
     ("forest/members.py", "scores[:, member.classes_]", "scores[:, : len(member.classes_)]"),
     ("sources/splits.py", "<= n - 1:", "<= n + 1:"),
     (

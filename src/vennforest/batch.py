@@ -198,13 +198,23 @@ class BatchPredictor:
         for batch in batches:
             find_names(batch.schema.names, [*self.columns, *self.carried], f" in {where}")
             for start in range(0, batch.num_rows, self.rows_at_once):
-                part = batch.slice(start, self.rows_at_once)
+                part, first_row = batch.slice(start, self.rows_at_once), n_rows + start
                 features = {name: part.column(name) for name in self.columns}
                 if decimal is not None:
-                    features |= self._numbers(features, where, n_rows + start, decimal)
-                arrays = [self._carried(part, name) for name in self.carried]
-                arrays += self._output(features, where, n_rows + start, new_scores)
-                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+                    features |= self._numbers(features, where, first_row, decimal)
+                carried = [self._carried(part, name) for name in self.carried]
+                all_rows = rows = self._rows(features, where, first_row)
+                if self._keeps_missing:
+                    has_score = ~np.isnan(all_rows).any(axis=1)
+                    rows = all_rows[has_score]
+                prediction = self._predict(rows, where, first_row, new_scores)
+                if self._new is not None:
+                    self._new.add(self._as_training(all_rows), len(all_rows))
+                output = output_columns(self.model.classes_, self.kinds, prediction, self._of_label)
+                if self._keeps_missing:
+                    position = pa.array(np.cumsum(has_score) - 1, mask=~has_score)
+                    output = [array.take(position) for array in output]
+                yield pa.RecordBatch.from_arrays([*carried, *output], schema=self.schema)
             n_rows += batch.num_rows
         new_scores.warn()
 
@@ -232,25 +242,6 @@ class BatchPredictor:
         floats = (as_floats(cells[n], n, where, first_row, markers, decimal) for n in names)
         return {n: pa.array(c, from_pandas=True) for n, c in zip(names, floats, strict=True)}
 
-    def _output(
-        self,
-        columns: dict[str, pa.Array],
-        where: str,
-        first_row: int,
-        new_scores: NewScores,
-    ) -> list[pa.Array]:
-        """Return the columns of the output after the carried ones."""
-        rows, position = self._rows(columns, where, first_row), None
-        all_rows = rows
-        if self._keeps_missing:
-            has_score = ~np.isnan(rows).any(axis=1)
-            rows, position = rows[has_score], pa.array(np.cumsum(has_score) - 1, mask=~has_score)
-        prediction = self._predict(rows, where, first_row, new_scores)
-        if self._new is not None:
-            self._new.add(self._as_training(all_rows), len(all_rows))
-        arrays = output_columns(self.model.classes_, self.kinds, prediction, self._of_label)
-        return arrays if position is None else [array.take(position) for array in arrays]
-
     def _as_training(self, rows: Any) -> list[tuple[str, NDArray[Any]]]:
         """Return input of the model as columns that are compared with those of training."""
         if self._scores is None:
@@ -276,7 +267,14 @@ class BatchPredictor:
                 scores = self._scores.scores_in(rows, self.model.on_)
                 if self.model.on_ != "probability":  # of which none is far, or read otherwise
                     new_scores.add(*self.model._read_new(scores))
-                return _calibrated(self.model, scores, level)
+                intervals = None
+                if level is not None:
+                    intervals = self.model.predict_confidence(scores, level)
+                if not has_bounds(self.model):
+                    return Prediction(None, self.model.predict_proba(scores)), intervals
+                bounds = self.model.predict_multiprobability(scores)
+                p = merged(self.model, bounds, np.ascontiguousarray(scores, np.float64))
+                return Prediction(bounds, p), intervals
             if level is None:
                 return predict_rows(self.model._state, rows), None
             return predict_confidence(self.model._state, rows, level)
@@ -348,16 +346,6 @@ def output_columns(
     columns = [part[np.arange(len(p)), best] for part in parts if of_label]
     columns += [part[:, j] for j in range(p.shape[1]) for part in parts]
     return [_arrow_labels(classes).take(pa.array(best)), *map(pa.array, columns)]
-
-
-def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> RowPredictions:
-    """Return bounds and probabilities of scores, and confidence intervals if level is given."""
-    intervals = None if level is None else calibrator.predict_confidence(scores, level)
-    if not has_bounds(calibrator):
-        return Prediction(None, calibrator.predict_proba(scores)), intervals
-    bounds = calibrator.predict_multiprobability(scores)
-    p = merged(calibrator, bounds, np.ascontiguousarray(scores, np.float64))
-    return Prediction(bounds, p), intervals
 
 
 def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers") -> list[str]:

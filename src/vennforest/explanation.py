@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel, BlendMember
-from vennforest.classifier.prediction import RowScores, intervals_at, predict_scores, score_rows
+from vennforest.classifier.prediction import RowScores, predict_scores, score_rows
 from vennforest.linear import LinearClassifier
 from vennforest.sources import Fold
 from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
@@ -35,9 +35,7 @@ ScoreAttributions = tuple[FloatArray, FloatArray, bool, FeatureColumns]
 logits instead of probabilities, and the columns of the features."""
 
 
-def explain(
-    model: CalibratedClassifier, X: Any, *, interval: bool = False, level: float = 0.95
-) -> Any:
+def explain(model: CalibratedClassifier, X: Any) -> Any:
     """Attribute the log-odds of calibrated probabilities to features.
 
     Requires shap: ``pip install 'vennforest[shap]'``.
@@ -51,15 +49,10 @@ def explain(
         over their models.
     X : array-like, sparse matrix or data frame of shape (n, d)
         The rows to explain.
-    interval : bool, default=False
-        Whether to attribute the two ends of the confidence interval too.
-    level : float, default=0.95
-        Level of the confidence interval, in (0, 1).
 
     Returns
     -------
-    shap.Explanation, or tuple of three
-        Explanation of the probability; with ``interval`` also of the lower and the upper end.
+    shap.Explanation
         For two classes ``values`` of shape (n, d) and ``base_values`` of shape (n,) refer to the
         log-odds of the second class. For more, (n, d, k) and (n, k) refer to the log-odds of each
         class against the others. In a pipeline, the d features are those of its last step; of
@@ -103,54 +96,57 @@ def explain(
     if model.votes == "hard":
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
     # Models refuse rows of other columns; shap reads them by place, beyond the last if need be.
-    scored, codes = score_rows(fitted, X, bounds=False, score_all=interval)
+    scored, codes = score_rows(fitted, X, bounds=False)
     phi, base, of_logits, columns = _explain_scores(shap, fitted.folds, X)
-    k = len(fitted.classes)
+    is_of_two = len(fitted.classes) == 2
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
-    def log_odds(scored: list[RowScores]) -> list[FloatArray]:
-        """Return log-odds of the probabilities and, with ``interval``, of both interval ends."""
+    def log_odds(scored: list[RowScores]) -> FloatArray:
         p = predict_scores(fitted, scored, codes).p
-        tables = [p]
-        if interval:
-            intervals = intervals_at(fitted, scored, codes, level).widen(p)
-            tables += [intervals.lower, intervals.upper]
-        return [logit(np.clip(t[:, 1:] if k == 2 else t, EDGE, 1 - EDGE)) for t in tables]
+        return np.asarray(logit(np.clip(p[:, 1:] if is_of_two else p, EDGE, 1 - EDGE)))
 
-    def log_odds_at(score: FloatArray) -> list[FloatArray]:
+    def log_odds_at(score: FloatArray) -> FloatArray:
         score = np.clip(score, 0, 1)
         scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
         return log_odds([RowScores(scores, None, scores)] * len(fitted.folds))
 
-    rows, output_names = np.column_stack([*columns.values()]), fitted.classes.tolist()
-    options = {"feature_names": [*columns], "output_names": None if k == 2 else output_names}
-    explanations = []
-    for values, middle in _attributions(phi, base, of_logits, log_odds(scored), log_odds_at):
-        if k == 2:
-            values, middle = values[:, :, 0], middle[:, 0]
-        explanations.append(shap.Explanation(values, middle.copy(), rows, **options))
-    return tuple(explanations) if interval else explanations[0]
+    values, middle = _attributions(phi, base, of_logits, log_odds(scored), log_odds_at)
+    if is_of_two:
+        values, middle = values[:, :, 0], middle[:, 0]
+    rows, labels = np.column_stack([*columns.values()]), fitted.classes.tolist()
+    names = {"feature_names": [*columns], "output_names": None if is_of_two else labels}
+    return shap.Explanation(values, middle.copy(), rows, **names)
 
 
 def _attributions(
     phi: FloatArray,
     base: FloatArray,
     of_logits: bool,
-    targets: list[FloatArray],
-    values_at: Callable[[FloatArray], list[FloatArray]],
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the attributions (n, d, c) and base values (n, c) of functions of the scores.
+    target: FloatArray,
+    values_at: Callable[[FloatArray], FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Return attributions (n, d, c) and base values (n, c) of a function of the scores.
 
-    ``targets`` (n, c) are their values at the rows, and ``values_at`` gives them at one score.
+    ``target`` (n, c) are its values at the rows, to which both sum, and ``values_at`` gives them at
+    one score. Values are in proportion to the attributions ``phi`` of the score.
     """
     at_base = values_at(_probabilities_of_logits(base) if of_logits else base)
-    moved = _moved_logits if of_logits else _moved_scores
-    below, above = ([values_at(near) for near in moved(base, d)] for d in (-NEAR, NEAR))
-    for i, target in enumerate(targets):
-        middle = np.broadcast_to(at_base[i], target.shape)
-        rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
-        slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)
-        yield _share_out(phi, phi.sum(axis=1), target - middle, slope), middle
+    middle = np.broadcast_to(at_base, target.shape)
+    near = zip(_moved_base(base, -NEAR, of_logits), _moved_base(base, NEAR, of_logits), strict=True)
+    rises = [
+        values_at(above)[:, c] - values_at(below)[:, c] for c, (below, above) in enumerate(near)
+    ]
+    slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)
+    distance, wanted = phi.sum(axis=1), target - middle
+    is_near = np.abs(distance) < NEAR
+    factor = np.where(is_near, slope, wanted / np.where(is_near, 1.0, distance))
+    values: FloatArray = phi * factor[:, None]
+    sizes = np.abs(phi)
+    total = sizes.sum(axis=1, keepdims=True)
+    parts = np.where(total > 0, sizes / np.where(total > 0, total, 1.0), 1 / phi.shape[1])
+    for _ in range(2):  # the second time for rounding errors
+        values += parts * (wanted - values.sum(axis=1))[:, None]
+    return values, middle
 
 
 def _explain_scores(shap: Any, folds: Sequence[Fold], X: Any) -> ScoreAttributions:
@@ -194,21 +190,21 @@ def _explain_blend(shap: Any, blend: BlendedModel, X: Any) -> ScoreAttributions:
     base: Any = blend.intercept[1:] - blend.intercept[:1]
     base = base if len(blend.classes_) == 2 else blend.intercept
     phis, columns = [], []
-    for member, weight in zip(blend.members, blend.weights.tolist(), strict=True):
+    members = zip(blend.members, blend.weights.tolist(), blend.member_scores(X), strict=True)
+    for member, weight, scores in members:
         if weight == 0:
             continue
         phi, of_base, of_logits, of_member = _explain_scores(shap, member.folds, X)
 
-        def logits_at(scores: list[FloatArray], member: BlendMember = member) -> list[FloatArray]:
+        def logits_at(scores: Any, member: BlendMember = member) -> FloatArray:
+            if not isinstance(scores, list):  # one score
+                scores = np.clip(scores, 0, 1)
+                scores = [scores if len(scores) == 1 else scores[None]]
             logits = member.log_probabilities(scores)
-            return [logits[:, None] if logits.ndim == 1 else logits]
+            return logits[:, None] if logits.ndim == 1 else logits
 
-        def logits_at_one(score: FloatArray, logits_at: Any = logits_at) -> list[FloatArray]:
-            score = np.clip(score, 0, 1)
-            return list(logits_at([score if len(score) == 1 else score[None]]))
-
-        target = logits_at(member.scores(X))
-        ((values, middle),) = _attributions(phi, of_base, of_logits, target, logits_at_one)
+        target = logits_at(scores)
+        values, middle = _attributions(phi, of_base, of_logits, target, logits_at)
         phis.append(weight * values)
         columns.append(of_member)
         base = base + weight * middle[0]
@@ -226,6 +222,11 @@ def _explain_model(shap: Any, model: Any, X: Any) -> ScoreAttributions:
     if type(last) is LinearClassifier:
         phi, base = last.attributions(transformed)
         return phi, base, True, columns
+    refusal = InputError(
+        "estimator must be a forest of scikit-learn, whose probability is the mean over its trees, "
+        "a LinearClassifier or a gradient booster for explanations, whose trees shap.TreeExplainer "
+        f"reads, got {type(last).__name__}"
+    )
     try:
         explainer = shap.TreeExplainer(last)
         # Boosters read categories from the columns of a data frame.
@@ -234,43 +235,27 @@ def _explain_model(shap: Any, model: Any, X: Any) -> ScoreAttributions:
             warnings.filterwarnings("ignore", "LightGBM binary classifier", UserWarning)
             phi = np.asarray(explainer.shap_values(table, check_additivity=False), np.float64)
     except Exception as error:  # shap raises exceptions of many types
-        raise _not_of_trees(last) from error
+        raise refusal from error
     base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))
     p = last.predict_proba(_safe_indexing(transformed, np.arange(min(50, len(phi)))))
-    return *_checked_scores(phi, base, p, last), columns
-
-
-def _checked_scores(
-    phi: FloatArray, base: FloatArray, p: FloatArray, trees: Any
-) -> tuple[FloatArray, FloatArray, bool]:
-    """Return attributions and base scores of the classes, whether of logits; refuse wrong ones.
-
-    The sums of the first rows must be their probabilities p (m, k), or give these as logits.
-    """
-    k, m = p.shape[1], len(p)
+    k = p.shape[1]
+    first = 1 if k == 2 else 0
     if phi.ndim == 2 and k == 2:  # of the second class alone
         phi, base = phi[:, :, None], base[-1:]
-    if phi.ndim == 3 and phi.shape[2] == len(base) in (1 if k == 2 else k, k):
-        scores = base + phi[:m].sum(axis=1)
+    if phi.ndim == 3 and phi.shape[2] == len(base) in (k - first, k):
+        # The sums of the first rows must be their probabilities, or give these as logits.
+        scores = base + phi[: len(p)].sum(axis=1)
         if scores.shape == p.shape and np.allclose(scores, p, atol=1e-6):
-            return (phi[:, :, 1:], base[1:], False) if k == 2 else (phi, base, False)
+            return phi[:, :, first:], base[first:], False, columns
         expected, single_precision = p[:, -scores.shape[1] :], 1e-4
         if np.allclose(_probabilities_of_logits(scores), expected, atol=single_precision):
-            return phi, base, True
-    raise _not_of_trees(trees)
+            return phi, base, True, columns
+    raise refusal
 
 
 def _probabilities_of_logits(logits: FloatArray) -> FloatArray:
     """Return probabilities of log-odds (..., 1) of the second class, or of logits (..., k)."""
     return np.asarray(expit(logits) if logits.shape[-1] == 1 else softmax(logits, axis=-1))
-
-
-def _not_of_trees(estimator: Any) -> InputError:
-    return InputError(
-        "estimator must be a forest of scikit-learn, whose probability is the mean over its trees, "
-        "a LinearClassifier or a gradient booster for explanations, whose trees shap.TreeExplainer "
-        f"reads, got {type(estimator).__name__}"
-    )
 
 
 def _names(steps: list[Any], model: Any, d: int) -> list[str]:
@@ -282,34 +267,19 @@ def _names(steps: list[Any], model: Any, d: int) -> list[str]:
         return [f"{prefix}{j}" for j in range(d)]
 
 
-def _moved_logits(logits: FloatArray, step: float) -> list[FloatArray]:
-    """Return the probabilities for each class with its logit moved by ``step``."""
-    return [_probabilities_of_logits(logits + step * unit) for unit in np.eye(len(logits))]
+def _moved_base(base: FloatArray, step: float, of_logits: bool) -> list[FloatArray]:
+    """Return the score for each class with that of the class moved by ``step``.
 
-
-def _moved_scores(score: FloatArray, step: float) -> list[FloatArray]:
-    """Return a score vector for each class: its score moved by ``step``, the others rescaled."""
-    if len(score) == 1:
-        return [score + step]
+    Of several, other probabilities are rescaled; logits become probabilities.
+    """
+    if of_logits:
+        return [_probabilities_of_logits(base + step * unit) for unit in np.eye(len(base))]
+    if len(base) == 1:
+        return [base + step]
     moved = []
-    for c in range(len(score)):
-        moved_score = np.clip(score[c] + step, 0, 1)
-        near = score * (1 - moved_score) / max(1 - score[c], NEAR)
+    for c in range(len(base)):
+        moved_score = np.clip(base[c] + step, 0, 1)
+        near = base * (1 - moved_score) / max(1 - base[c], NEAR)
         near[c] = moved_score
         moved.append(near / near.sum())
     return moved
-
-
-def _share_out(
-    phi: FloatArray, moved: FloatArray, wanted: FloatArray, slope: FloatArray
-) -> FloatArray:
-    """Return attributions (n, d, c) that sum to ``wanted`` (n, c), in proportion to phi."""
-    near = np.abs(moved) < NEAR
-    factor = np.where(near, slope, wanted / np.where(near, 1.0, moved))
-    values: FloatArray = phi * factor[:, None]
-    sizes = np.abs(phi)
-    total = sizes.sum(axis=1, keepdims=True)
-    parts = np.where(total > 0, sizes / np.where(total > 0, total, 1.0), 1 / phi.shape[1])
-    for _ in range(2):  # the second time for rounding errors
-        values += parts * (wanted - values.sum(axis=1))[:, None]
-    return values

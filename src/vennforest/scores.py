@@ -146,6 +146,14 @@ def is_impossible(values: FloatArray, on: On, n_columns: int) -> NDArray[np.bool
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     """Return finite scores of shape (n,) or (n, k), whatever they mean."""
+    if (
+        type(scores) is np.ndarray
+        and scores.dtype == np.float64
+        and scores.ndim in (1, 2)
+        and scores.flags.carray
+        and np.isfinite(scores).all()
+    ):
+        return scores
     return check_finite(as_numbers(scores, name), name)
 
 

@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from vennforest import CalibratedClassifier, audit, estimate_performance, load, save
 from vennforest.calibrators import VectorScaling
 from vennforest.calibrators.newton import fit_blend
-from vennforest.classifier import fitting
+from vennforest.classifier import prediction
 from vennforest.sources.row_hashes import hash_rows
 
 
@@ -90,10 +90,10 @@ def test_scores_are_those_of_models_that_did_not_see_the_row(k, ensemble):
         of_folds = [[fold.score(new) for fold in member.folds] for member in blend.members]
         order = np.unique(hash_rows(X), return_inverse=True)[1]
         part, expected = (
-            np.random.RandomState(0).permutation(n)[order] % fitting.N_PARTS,
+            np.random.RandomState(0).permutation(n)[order] % prediction.N_PARTS,
             np.empty((n, k)),
         )
-        for held in range(fitting.N_PARTS):
+        for held in range(prediction.N_PARTS):
             held_out = [[of_member[part == held]] for of_member in scores]
             rest = [of_member[part != held] for of_member in scores]
             expected[part == held] = blend_by_hand(rest, codes[part != held], held_out)
@@ -283,7 +283,7 @@ def noise(n, k, seed):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_no_row_of_a_blend_is_predicted_with_its_own_label(k, grouped, monkeypatch):
     # Frozen models score a row whatever its label: the whole prediction has to stay.
-    monkeypatch.setattr(fitting, "N_PARTS", 3)
+    monkeypatch.setattr(prediction, "N_PARTS", 3)
     X, y = noise(140, k, 3)
     members = [
         (name, FrozenEstimator(estimator.fit(X[:80], y[:80])))

@@ -19,12 +19,12 @@ from sklearn.naive_bayes import GaussianNB
 
 import vennforest.tables
 from vennforest import CalibratedClassifier, Venn, VennAbers
-from vennforest.classifier import fitting
+from vennforest.classifier import prediction
 from vennforest.classifier.by_groups import ByGroups
-from vennforest.classifier.fitting import fit_calibrators
 from vennforest.classifier.prediction import (
     FittedClassifier,
     RowScores,
+    fit_calibrators,
     predict_rows,
     predict_scores,
 )
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 
 @pytest.fixture(autouse=True)
 def groups_of_twenty_are_large(monkeypatch):
-    monkeypatch.setattr(fitting, "MIN_EXAMPLES_OF_GROUP", 20)
+    monkeypatch.setattr(prediction, "MIN_EXAMPLES_OF_GROUP", 20)
 
 
 def frame(n=40):
@@ -131,7 +131,7 @@ def test_bounds_are_exact_within_large_groups_by_enumeration(make, min_examples,
     For every group that is large with the new object, the sum of y - p over the objects whose
     bound of the true label is p is 0.
     """
-    monkeypatch.setattr(fitting, "MIN_EXAMPLES_OF_GROUP", min_examples)
+    monkeypatch.setattr(prediction, "MIN_EXAMPLES_OF_GROUP", min_examples)
     n_cases = 0
     kinds = list(product((0.2, 0.8), (0, 1), (0, 1)))
     for bag in list(combinations_with_replacement(kinds, 5))[::12]:

@@ -17,7 +17,10 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import vennforest
 from support.cases import draw_grid
 from vennforest import CalibratedClassifier
+from vennforest.linear import LinearClassifier
 from vennforest.sources.data import skip_shared_steps
+from vennforest.tables.columns import TableColumns
+from vennforest.tables.vectorize import TableEncoder, table_pipeline
 
 
 def forest():
@@ -99,13 +102,55 @@ def test_transformers_in_the_same_state_run_once(tmp_path):
     ):
         pipeline = make_pipeline(*steps, GaussianNB())
         model = CalibratedClassifier(pipeline, merge="log", random_state=0).fit(frame, y)
-        folds, rows = skip_shared_steps(model._state.folds, new)
-        assert (rows is new) == (n_shared == 0)
-        for fold, part in zip(model._state.folds, folds, strict=True):
+        pairs = skip_shared_steps(model._state.folds, new)
+        for fold, (part, rows) in zip(model._state.folds, pairs, strict=True):
+            assert (rows is new) == (n_shared == 0)
+            assert rows is pairs[0][1]
             assert len(part.model.steps) == 3 - n_shared
             assert_array_equal(part.score(rows), fold.score(new))
         if n_shared == 2:
             vennforest.save(model, tmp_path / "m.skops")
             loaded = vennforest.load(tmp_path / "m.skops")
-            assert skip_shared_steps(loaded._state.folds, new)[1] is not new
+            assert skip_shared_steps(loaded._state.folds, new)[0][1] is not new
             assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))
+
+
+def test_members_of_a_blend_share_transformers(tmp_path, monkeypatch):
+    X, y, new = draw_grid()
+    frame = pd.DataFrame(X, columns=[*"abcd"]).assign(e=[*"uvw"] * 40)
+    new = pd.DataFrame(new, columns=[*"abcd"]).assign(e=[*"uvwx"] * 10)
+    members = {"forest": forest(), "bayes": GaussianNB(), "logistic": LinearClassifier()}
+    pipelines = [(name, table_pipeline(member, 0)) for name, member in members.items()]
+    model = CalibratedClassifier(pipelines, random_state=0).fit(frame, y)
+    assert sum(weight > 0 for weight in model.blend_.values()) > 1
+    blend = model._state.folds[0].model
+    expected = blend.blend([[fold.score(new) for fold in m.folds] for m in blend.members])
+    vennforest.save(model, tmp_path / "m.skops")
+    loaded = vennforest.load(tmp_path / "m.skops")
+    calls = []
+    for cls in (TableColumns, TableEncoder):
+
+        def transform(self, X, cls=cls, transform=cls.transform):
+            calls.append(cls)
+            return transform(self, X)
+
+        monkeypatch.setattr(cls, "transform", transform)
+    for fitted in (model, loaded):
+        calls.clear()
+        scores = fitted._state.folds[0].score(new)
+        assert calls == [TableColumns, TableEncoder]
+        assert_array_equal(scores, expected)
+
+
+@pytest.mark.parametrize("calibrate_on", ["oob", "cv", "holdout"])
+def test_columns_declared_to_be_left_out_are_left_out_of_folds(calibrate_on):
+    X, y, _ = draw_grid()
+    frame = pd.DataFrame(X, columns=[*"abcd"]).assign(empty=None)
+    pipeline = table_pipeline(forest(), 0, types={"b": "drop"})
+    settings = {"calibrate_on": calibrate_on, "random_state": 0}
+    model = CalibratedClassifier(pipeline, **settings).fit(frame, y)
+    for fitted in model.estimators_:
+        assert [*fitted[0].feature_names_in_][:3] == [*"acd"]
+    members = [("forest", pipeline), ("linear", table_pipeline(LinearClassifier(), 0))]
+    blend = CalibratedClassifier(members, random_state=0).fit(frame, y)
+    assert blend.feature_names_in_.tolist() == [*"acd", "empty"]

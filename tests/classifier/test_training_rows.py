@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 import vennforest
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators import METHODS, PooledCalibration
-from vennforest.classifier import fitting
+from vennforest.classifier import prediction
 
 
 def data(n=90, k=2, seed=0):
@@ -34,7 +34,7 @@ def flipped(y, i):
 
 @pytest.fixture(autouse=True)
 def fewer_folds(monkeypatch):
-    monkeypatch.setattr(fitting, "N_PARTS", 2)
+    monkeypatch.setattr(prediction, "N_PARTS", 2)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -15,7 +15,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from oracles import formulas as oracle
 from vennforest import MixedForestClassifier
-from vennforest.forest import Membership, PackedForest, packed
+from vennforest.forest import Members, Membership, PackedForest, members
 
 # scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,
 # and finds the drawn bootstrap samples small.
@@ -99,7 +99,8 @@ def test_scores_equal_the_trees_own_to_the_last_bit(seed):
         answers = np.stack(oracle.tree_answers(forest, new.astype(np.float32), votes), axis=1)
         if answers.shape[2] == 2:
             answers = answers[:, :, 1]
-        np.testing.assert_array_equal(ours.tree_scores(new, votes=votes), answers)
+        of_trees = Members(forest, votes)
+        np.testing.assert_array_equal(of_trees.per_member(of_trees.check(new)), answers)
     proba = forest.set_params(n_jobs=1).predict_proba(new)
     np.testing.assert_array_equal(ours.scores(new), proba[:, 1] if proba.shape[1] == 2 else proba)
 
@@ -174,15 +175,13 @@ def test_threads_and_batches_change_no_bit(monkeypatch, n_classes, n_jobs):
     ours = PackedForest.from_forest(forest)
     examples = np.random.default_rng(0).integers(-1, len(X), len(X))
     whole = ours.scores(X, membership, examples)
-    trees = ours.tree_scores(X)
-    monkeypatch.setattr(packed, "MIN_WALKS_PER_THREAD", 1000)
+    monkeypatch.setattr(members, "MIN_WALKS_PER_THREAD", 1000)
     np.testing.assert_array_equal(ours.scores(X, membership, examples, n_jobs=n_jobs), whole)
-    np.testing.assert_array_equal(ours.tree_scores(X, n_jobs=n_jobs), trees)
     with joblib.parallel_config("threading", n_jobs=n_jobs):
         np.testing.assert_array_equal(ours.scores(X, membership, examples), whole)
     for size in (1, 13, 300):
-        monkeypatch.setattr(packed, "ROWS_PER_BLOCK", size)
-        monkeypatch.setattr(packed, "MIN_ROWS_PER_BLOCK", 1)
+        monkeypatch.setattr(members, "ROWS_PER_BLOCK", size)
+        monkeypatch.setattr(members, "MIN_ROWS_PER_BLOCK", 1)
         np.testing.assert_array_equal(ours.scores(X, membership, examples), whole)
         parts = [slice(i, i + size) for i in range(0, len(X), size)]
         by_part = [ours.scores(X[part], membership, examples[part]) for part in parts]
@@ -258,15 +257,15 @@ def test_packing_leaves_the_forest_alone_and_pickles(fitted):
     assert pickle.dumps(forest) == before
     again = pickle.loads(pickle.dumps(ours))
     np.testing.assert_array_equal(again.scores(X), ours.scores(X))
-    np.testing.assert_array_equal(copy.deepcopy(ours).tree_scores(X), ours.tree_scores(X))
+    np.testing.assert_array_equal(copy.deepcopy(ours).scores(X), ours.scores(X))
 
 
 def test_a_forest_of_too_many_nodes_is_refused(monkeypatch):
     X, y = make_classification(30, random_state=0)
     forest = RandomForestClassifier(3, random_state=0).fit(X, y)
     n_nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
-    monkeypatch.setattr(packed, "MAX_NODES", n_nodes)
+    monkeypatch.setattr(members, "MAX_NODES", n_nodes)
     assert len(PackedForest.from_forest(forest).nodes) == n_nodes
-    monkeypatch.setattr(packed, "MAX_NODES", n_nodes - 1)
+    monkeypatch.setattr(members, "MAX_NODES", n_nodes - 1)
     with pytest.raises(ValueError, match=f"at most {n_nodes - 1} nodes, got {n_nodes}"):
         PackedForest.from_forest(forest)

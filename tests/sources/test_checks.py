@@ -3,19 +3,28 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
+from sklearn.svm import LinearSVC
 
 from support.cases import fit
 from vennforest import CalibratedClassifier
+from vennforest._validation import InputError
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +120,36 @@ def test_the_estimator_is_trained_as_often_as_documented(settings, n_fits):
     model = CalibratedClassifier(estimator, merge="log", random_state=0, **settings)
     model.fit(X, y).predict_proba(X)
     assert CountingForest.n_fits == n_fits
+
+
+@pytest.mark.parametrize("member", [Ridge(), KMeans(2, n_init=1), IsolationForest(n_estimators=5)])
+@pytest.mark.parametrize("calibrate_on", ["oob", "cv"])
+def test_a_bag_of_others_than_classifiers_is_refused(member, calibrate_on):
+    X, y = make_classification(60, random_state=0)
+    for bagged in (member, make_pipeline(StandardScaler(), member)):
+        model = CalibratedClassifier(BaggingClassifier(bagged), calibrate_on=calibrate_on)
+        with pytest.raises(
+            InputError, match=f"a bag of classifiers.* over {type(member).__name__}"
+        ):
+            model.fit(X, y)
+
+
+def test_classifiers_without_scores_are_scored_by_votes_in_a_bag():
+    X, y = make_classification(60, random_state=0)
+    voting = VotingClassifier([("a", GaussianNB()), ("b", LinearSVC())])
+    with pytest.raises(TypeError, match=r"predict_proba or decision_function.*a BaggingClassifier"):
+        CalibratedClassifier(voting).fit(X, y)
+    model = CalibratedClassifier(BaggingClassifier(voting, 20, random_state=0), random_state=0)
+    assert model.fit(X, y).calibrate_on_ == "oob"
+    assert (model.predict(X) == y).mean() > 0.8
+
+
+class OneNumber(GaussianNB):
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, 1]
+
+
+def test_members_of_a_bag_must_give_a_column_for_each_class():
+    X, y = make_classification(60, random_state=0)
+    with pytest.raises(InputError, match=r"members .* shape \(\d+, 2\).*got \(\d+,\) of OneNumber"):
+        CalibratedClassifier(BaggingClassifier(OneNumber(), 20), random_state=0).fit(X, y)

@@ -8,7 +8,7 @@ import pytest
 FEWER = {
     "vennforest.calibrators.pool": {"N_POOL_FOLDS": 2, "SHRINKAGES": (0.003, 0.03)},
     "vennforest.calibrators.spline": {"ROUGHNESS": (30.0, 1.0)},
-    "vennforest.classifier.fitting": {"N_PARTS": 2},
+    "vennforest.classifier.prediction": {"N_PARTS": 2},
     "vennforest.validation.update": {"N_UPDATE_FOLDS": 3},
 }
 

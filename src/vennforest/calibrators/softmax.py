@@ -484,19 +484,18 @@ def fit_multinomial(
             loss(t)
         return np.ravel(scale * problem.curve(scale * v.reshape(scale.shape)))
 
+    of_many = logs.shape[1] >= MANY_CLASSES
     options: dict[str, Any] = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
-    method, search = "trust-ncg", {"hessp": curve}
-    if logs.shape[1] >= MANY_CLASSES:
-        method, search, options = "L-BFGS-B", {}, OPTIONS_OF_MANY
-    result: Any = minimize(  # type: ignore[call-overload]
-        loss, np.zeros(scale.size), jac=True, method=method, options=options, **search
-    )
-    if not problem.is_full and parameters(result.x)[0].min() < 0:  # scores that rank backwards
+    search: dict[str, Any] = {"method": "trust-ncg", "hessp": curve, "options": options}
+    if of_many:
+        search = {"method": "L-BFGS-B", "options": OPTIONS_OF_MANY}
+    x = minimize(loss, np.zeros(scale.size), jac=True, **search).x
+    if not problem.is_full and parameters(x)[0].min() < 0:  # some scores rank backwards
         low = np.vstack([-start[0] / scale[0], np.full_like(start[1], -np.inf)]).ravel()
-        x, bounds = np.maximum(result.x, low), Bounds(low, np.inf)
-        options = OPTIONS_OF_MANY if logs.shape[1] >= MANY_CLASSES else OPTIONS_OF_BOUNDED
-        result = minimize(loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    theta = parameters(result.x)
+        options = OPTIONS_OF_MANY if of_many else OPTIONS_OF_BOUNDED
+        search = {"method": "L-BFGS-B", "options": options, "bounds": Bounds(low, np.inf)}
+        x = minimize(loss, np.maximum(x, low), jac=True, **search).x
+    theta = parameters(x)
     if not problem.is_full:
         theta[0] = np.maximum(theta[0], 0.0)  # rounding
     # In the order in memory that a matrix read from a file has: products round by it.

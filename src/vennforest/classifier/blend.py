@@ -25,11 +25,12 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.newton import fit_blend
 from vennforest.calibrators.softmax import SoftmaxMap
-from vennforest.classifier.fitting import fit_to_examples, parts_of
+from vennforest.classifier.prediction import fit_to_examples, parts_of
 from vennforest.linear import LinearClassifier, mean_model, softmax_of_rows
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
-from vennforest.sources.data import skip_shared_steps
+from vennforest.sources.data import score_by_folds
+from vennforest.sources.estimators import share_steps
 from vennforest.sources.row_hashes import hash_rows
 
 MEMBER_MAP = SoftmaxMap(ridge=1.0, shrinkage=0.01)
@@ -61,13 +62,6 @@ class BlendMember:
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without ``linear``, which can be made anew of the folds."""
         return {name: value for name, value in vars(self).items() if name != "linear"}
-
-    def scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores of the rows of X, (m,) or (m, k), by each fold or by their mean."""
-        if self.linear is not None:
-            return [self.linear.scores(X)]
-        folds, rows = skip_shared_steps(self.folds, X)
-        return [fold.score(rows) for fold in folds]
 
     def log_probabilities(self, scores: Sequence[FloatArray]) -> FloatArray:
         """Return logarithms of the mean probabilities at the scores by each fold.
@@ -135,8 +129,25 @@ class BlendedModel:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the blended scores of the rows of X: (m,) for two classes or (m, k)."""
-        pairs = zip(self.members, self.weights, strict=True)
-        return self.blend([member.scores(X) if weight > 0 else [] for member, weight in pairs])
+        return self.blend(self.member_scores(X))
+
+    def member_scores(self, X: Any) -> list[list[FloatArray]]:
+        """Return the scores of the rows of X by the folds of each model, (m,) or (m, k) each.
+
+        Of linear models by their mean, and of models with weight 0 none.
+        """
+        used = [m for m, w in zip(self.members, self.weights, strict=True) if w > 0]
+        folds = [fold for member in used if member.linear is None for fold in member.folds]
+        of_folds = iter(score_by_folds(folds, X))
+        scores: list[list[FloatArray]] = []
+        for member in self.members:
+            if member not in used:
+                scores.append([])
+            elif member.linear is not None:
+                scores.append([member.linear.scores(X)])
+            else:
+                scores.append([next(of_folds) for _ in member.folds])
+        return scores
 
     def blend(self, scores: Sequence[Sequence[FloatArray]]) -> FloatArray:
         """Return the scores, (m,) or (m, k), of rows scored by the folds of each model."""
@@ -236,6 +247,7 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
     Calibration scores are of blends of which no model, map or weight has seen the example, nor
     another of its group; no map or weight has seen a copy of its row.
     """
+    share_steps(fold.model for folds in named_folds.values() for fold in folds)
     examples = common_examples(named_folds)
     first = next(iter(examples.values()))
     constant = _constant_models(named_folds, data)

@@ -25,13 +25,12 @@ from vennforest._validation import (
     is_frame,
     require,
 )
-from vennforest.calibrators import Calibrator
-from vennforest.calibrators.bounded import no_bounds
+from vennforest.calibrators import Calibrator, PooledCalibration, make_calibrator
+from vennforest.calibrators.bounded import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, IntervalMethod
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.blend import BlendedModel, blend_models
 from vennforest.classifier.by_groups import ByGroups
-from vennforest.classifier.fitting import fit_calibrators, method_has_bounds, unfitted_calibrators
 from vennforest.classifier.folds import fit_folds
 from vennforest.classifier.parameters import (
     ClassifierMerge,
@@ -40,7 +39,13 @@ from vennforest.classifier.parameters import (
     named_estimators,
     route,
 )
-from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
+from vennforest.classifier.prediction import (
+    FittedClassifier,
+    fit_calibrators,
+    method_has_bounds,
+    predict_confidence,
+    predict_rows,
+)
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.forest import Votes
 from vennforest.multiprobability import Multiprobability
@@ -273,11 +278,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
                 "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
                 "got another"
             )
-        calibrator, point_calibrator = unfitted_calibrators(self)
-        is_blend = isinstance(fitted.folds[0].model, BlendedModel)
-        if point_calibrator is not None and is_blend and len(fitted.classes) == 2:
-            point_calibrator = SoftmaxMap(ridge=BLEND_POINT_RIDGE, shrinkage=BLEND_POINT_SHRINKAGE)
-        self._fitted = fit_calibrators(fitted, fitted.folds, calibrator, point_calibrator)
+        calibrator, point = make_calibrator(self.method), None
+        merge = getattr(calibrator, "merge", None) if self.merge == "auto" else self.merge
+        if has_bounds(calibrator) and merge == "pooled":
+            # The merge of the bounds is not used, and this one needs nothing fitted.
+            merge, point = "log", PooledCalibration()
+            if isinstance(fitted.folds[0].model, BlendedModel) and len(fitted.classes) == 2:
+                point = SoftmaxMap(ridge=BLEND_POINT_RIDGE, shrinkage=BLEND_POINT_SHRINKAGE)
+        if has_bounds(calibrator) and merge is not None:
+            calibrator.set_params(merge=merge)
+        self._fitted = fit_calibrators(fitted, fitted.folds, calibrator, point)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:

@@ -11,15 +11,16 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeClassifier
 
 from vennforest._messages import shown, warn
 from vennforest._validation import refuse_text
 from vennforest.classifier.blend import blend_models
-from vennforest.forest import BagsError, bags_can_be_verified, leaves_rows_out
+from vennforest.forest import BagsError, leaves_rows_out
 from vennforest.scores import round_scores
 from vennforest.sources import Fold, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
-from vennforest.sources.estimators import own_model, split_pipeline, with_types
+from vennforest.sources.estimators import split_pipeline, with_types
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray
 from vennforest.sources.splits import cross_validation_folds, held_out_fold
@@ -52,9 +53,7 @@ def fit_folds(
     ``members`` are the estimators by name, each with the data that it takes; the folds of several
     are those of their blend.
     """
-    members = {
-        name: (own_model(with_seed(e, random_state)), data) for name, (e, data) in members.items()
-    }
+    members = {name: (with_seed(e, random_state), data) for name, (e, data) in members.items()}
     seed = int(random_state.randint(2**31 - 1))
     n_distinct = len(np.unique(hashes))
     sources = {name: choose_source(model, *member, n_distinct) for name, member in members.items()}
@@ -71,7 +70,7 @@ def fit_folds(
         state = RandomState(split_seed) if is_blend else split_state  # members share their folds
         try:
             folds[name], source, reason = _member_folds(
-                model, estimator, data, *sources[name], seed, state
+                model, estimator, data, sources[name], seed, state
             )
         except Exception as error:
             if is_blend:
@@ -79,40 +78,31 @@ def fit_folds(
             raise
         members_by_reason.setdefault((source, reason), []).append(name)
     names = list(dict.fromkeys(source for source, _ in members_by_reason))
-    if len(members_by_reason) == 1:
-        ((_, reason),) = members_by_reason
-    else:
-        reason = "; ".join(
-            f"{', '.join(of_reason)}: {reason}"
-            for (_, reason), of_reason in members_by_reason.items()
-        )
+    if len(members_by_reason) > 1:
+        pairs = members_by_reason.items()
+        reason = "; ".join(f"{', '.join(of_reason)}: {why}" for (_, why), of_reason in pairs)
     _warn_of_no_effect(model, names, reason)
     fitted = [blend_models(folds, data)] if is_blend else folds[name]
     return fitted, " and ".join(names), reason
 
 
 def _member_folds(
-    model: Any,
-    estimator: Any,
-    data: TrainingData,
-    name: str,
-    reason: str,
-    seed: int,
-    split_state: RandomState,
+    model: Any, estimator: Any, data: TrainingData, source: tuple[str, str], seed: int, state: Any
 ) -> tuple[list[Fold], str, str]:
     """Return the folds of one estimator, their source and its reason, in folds if bags are wrong.
 
     What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
     """
+    name, reason = source
     try:
         try:
-            return _folds_of(name, model, estimator, data, seed, split_state), name, reason
+            return _folds_of(name, model, estimator, data, seed, state), name, reason
         except BagsError as error:
             if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
                 raise
             is_frozen = isinstance(estimator, FrozenEstimator)
             name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
-        return _folds_of(name, model, estimator, data, seed, split_state), name, reason
+        return _folds_of(name, model, estimator, data, seed, state), name, reason
     except (TypeError, ValueError) as error:
         refuse_text(data.X, estimator, error)
         raise
@@ -122,8 +112,10 @@ def _folds_of(
     name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
 ) -> list[Fold]:
     """Return the folds of a source by its name, or of the user's."""
-    if name not in ("oob", "training", "frozen"):
-        estimator = with_types(estimator, data.X)
+    has_parts = name not in ("oob", "training", "frozen")
+    # Members of a blend read a table alike, so that their transformers are equal and run once.
+    if has_parts or isinstance(model.estimator, list):
+        estimator = with_types(estimator, data.X, may_drop=has_parts)
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
         folds = model.calibrate_on.folds(estimator, data, **settings)
@@ -131,9 +123,7 @@ def _folds_of(
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
     if name == "cv":
-        return cross_validation_folds(
-            estimator, data, model.cv, bool(model.ensemble), split_state, model.n_jobs
-        )
+        return cross_validation_folds(estimator, data, model, split_state)
     if name == "holdout":
         return held_out_fold(estimator, data, model.holdout_size, split_state)
     if name == "training":
@@ -179,7 +169,9 @@ def choose_source(
             )
         ensemble = split_pipeline(estimator.estimator)[1]
         # Members that are trees show whether the rows are those of their training.
-        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble)
+        is_verifiable = leaves_rows_out(ensemble) and isinstance(
+            ensemble.estimators_[0], DecisionTreeClassifier
+        )
         if source == "auto" and not is_verifiable:
             return "frozen", MODEL_IS_FROZEN
         return "oob", "the rows are those that the frozen ensemble was trained on"

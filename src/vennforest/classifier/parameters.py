@@ -15,9 +15,9 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from vennforest._messages import shown, warn
-from vennforest._validation import FloatArray, InputError, check_count, check_option
+from vennforest._validation import InputError, check_count, check_option
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.classifier.fitting import method_has_bounds
+from vennforest.classifier.prediction import method_has_bounds
 from vennforest.forest import MixedForestClassifier, Votes
 from vennforest.sources import Subforest
 from vennforest.sources.estimators import without_frozen
@@ -105,9 +105,8 @@ def check_parameters(model: Any) -> None:
     check_option(model.votes, Votes, "votes")
     check_option(model.merge, ClassifierMerge, "merge")
     size, cv = model.holdout_size, model.cv
-    is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
-    is_count = isinstance(size, Integral) and int(size) >= 1
-    if not is_number or not (is_count or 0 < float(size) < 1):
+    is_count = isinstance(size, Integral) and not isinstance(size, bool) and int(size) >= 1
+    if not (is_count or (isinstance(size, Real) and 0 < float(size) < 1)):
         raise InputError(
             f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
         )
@@ -147,12 +146,7 @@ def check_parameters(model: Any) -> None:
 
 
 def route(
-    model: Any,
-    name: str,
-    estimator: Any,
-    weight: FloatArray | None,
-    groups: Any,
-    fit_params: dict[str, Any],
+    model: Any, name: str, estimator: Any, weight: Any, groups: Any, fit_params: dict[str, Any]
 ) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
     """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
     split_params = {} if groups is None else {"groups": groups}

@@ -1,5 +1,6 @@
-"""From rows to bounds, probabilities and confidence intervals.
+"""Fitted calibrators, and from rows to bounds, probabilities and confidence intervals.
 
+`fit_calibrators` fits the calibrators of a classifier to the scores that models gave to examples.
 `predict_rows` scores the rows with the model of every fold (`score_rows`). Then `predict_scores`
 calibrates the scores of each fold, applies other shares of the classes and combines the folds. With
 ``by`` the rows are parted first, and each part has the `Calibration` of its group.
@@ -9,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from vennforest._messages import warn
 from vennforest._validation import (
@@ -22,10 +25,11 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_labels,
+    check_weights,
     count_rows,
     require,
 )
-from vennforest.calibrators import Calibrator
+from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
@@ -37,6 +41,7 @@ from vennforest.calibrators.intervals import (
 from vennforest.classifier.by_groups import ByGroups
 from vennforest.multiprobability import Multiprobability, concatenated, merge_folds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_intervals, shift_probabilities
+from vennforest.scores import ScoreKind
 from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.estimators import as_read, refuse_other_columns
@@ -47,6 +52,14 @@ from vennforest.sources.training_columns import (
     TrainingColumns,
     differences_of,
 )
+
+N_PARTS = 5
+"""Parts of the calibration examples, each of which is scored by what was fitted without it."""
+
+MIN_EXAMPLES_OF_GROUP = 50
+"""Examples, the new object included, that a group needs for a calibrator of its own."""
+
+AnyCalibrator = TypeVar("AnyCalibrator", bound=Calibrator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +209,75 @@ class RowScores(NamedTuple):
         return RowScores(*arrays)
 
 
+# --- calibrators ---------------------------------------------------------------------------------
+
+
+def fit_to_examples(
+    unfitted: AnyCalibrator, examples: CalibrationExamples, kind: ScoreKind, classes: NDArray[Any]
+) -> AnyCalibrator:
+    """Return a clone of a calibrator that is fitted to a model's scores of examples.
+
+    ``kind`` says what the scores are where the calibrator does not, and ``classes`` are all labels.
+    """
+    fitted: AnyCalibrator = clone(unfitted)
+    if fitted.on == "auto":
+        fitted.on = kind
+    weight = check_weights(examples.weight, len(examples.codes), warns=False)
+    fitted._fit_examples(examples.scores, examples.codes, classes, weight)
+    fitted.score_range_ = None  # new scores are by the same model
+    return fitted
+
+
+def parts_of(units: NDArray[Any]) -> IntArray:
+    """Return the part, below `N_PARTS`, of examples (n,), by the ``units`` to which they belong.
+
+    Parts depend on no label. A unit is a row by its number or its hash, with which copies are of
+    one part, or a group. Where there is one unit, there is one part.
+    """
+    number = np.unique(units, return_inverse=True)[1]
+    return np.random.RandomState(0).permutation(number.max() + 1)[number] % N_PARTS
+
+
+def method_has_bounds(method: Any) -> bool:
+    """Tell whether a method, by name or as a calibrator, gives bounds."""
+    return has_bounds(METHODS.get(method) if isinstance(method, str) else method)
+
+
+def fit_calibrators(
+    fitted: FittedClassifier,
+    folds: Sequence[Fold | CalibrationExamples],
+    calibrator: Calibrator,
+    point_calibrator: Calibrator | None,
+) -> FittedClassifier:
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
+
+    They are fitted again within large groups; where a fold has few examples of such a group, the
+    group has the fold's calibrator of all. The new object counts when the size of a group is
+    compared with the minimum. So the partition of all n + 1 objects does not depend on which of
+    them is the new one, as the guarantee within large groups requires.
+    """
+    fit = partial(fit_to_examples, kind=fitted.folds[0].kind, classes=fitted.classes)
+    # One pool for the scores of all folds is better than one per fold (docs/measured.md).
+    examples, of_folds = CalibrationExamples.of(folds), [CalibrationExamples.of([f]) for f in folds]
+
+    point = None if point_calibrator is None else fit(point_calibrator, examples)
+    overall = Calibration([fit(calibrator, of_fold) for of_fold in of_folds], point)
+    of_group = {}
+    if fitted.by_codes is not None:
+        n_of_group = np.bincount(fitted.by_codes[examples.rows])
+        for code in np.flatnonzero(n_of_group + 1 >= MIN_EXAMPLES_OF_GROUP).tolist():
+            calibrators = []
+            for of_fold, of_all in zip(of_folds, overall.calibrators, strict=True):
+                some = of_fold.select(fitted.by_codes[of_fold.rows] == code)
+                is_large = len(some.codes) + 1 >= MIN_EXAMPLES_OF_GROUP
+                calibrators.append(fit(calibrator, some) if is_large else of_all)
+            if point_calibrator is not None:
+                of_code = examples.select(fitted.by_codes[examples.rows] == code)
+                point = fit(point_calibrator, of_code)
+            of_group[code] = Calibration(calibrators, point)
+    return replace(fitted, overall=overall, of_group=of_group)
+
+
 # --- predictions ---------------------------------------------------------------------------------
 
 
@@ -227,10 +309,8 @@ def score_rows(
         )
     has_point = fitted.overall.point is not None
     scored = []
-    folds, rows = fitted.folds, X
-    if len(folds) > 1:
-        folds, rows = skip_shared_steps(folds, X)
-    for fold in folds:
+    folds = fitted.folds
+    for fold, rows in skip_shared_steps(folds, X) if len(folds) > 1 else [(folds[0], X)]:
         # A fold's calibrator gives the bounds and, without a point calibrator, the probabilities.
         for_bounds = fold.score_for_bounds(rows) if bounds or not has_point else (None, None)
         for_calibrators, left_out = for_bounds
@@ -252,9 +332,9 @@ def predict_scores(
         _predict_group(fitted, code, [scores.of_rows(rows) for scores in scored])
         for rows, code in parts
     ]
-    if codes is None or len(parts) == 1:
+    if len(parts) == 1:
         return predictions[0]
-    order = np.argsort(np.concatenate([np.arange(len(codes))[rows] for rows, _ in parts]))
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
     p = np.concatenate([part.p for part in predictions])[order]
     bounds = [part.bounds for part in predictions if part.bounds is not None]
     return Prediction(concatenated(bounds)[order] if bounds else None, p)
@@ -266,11 +346,9 @@ def split_by_group(
     """Return sets of the rows in groups ``codes`` (m,), each with its group, None for others."""
     if codes is None or not fitted.of_group:
         return [(slice(None), None)]
-    parts: list[tuple[IntArray | slice, int | None]] = [
-        (rows, code) for code in fitted.of_group if len(rows := np.flatnonzero(codes == code))
-    ]
-    remaining = np.flatnonzero(~np.isin(codes, list(fitted.of_group)))
-    return [*parts, (remaining, None)] if len(remaining) or not parts else parts
+    parts: list[Any] = [(np.flatnonzero(codes == code), code) for code in fitted.of_group]
+    parts.append((np.flatnonzero(~np.isin(codes, list(fitted.of_group))), None))
+    return [part for part in parts if len(part[0])] or [(slice(None), None)]
 
 
 def _predict_group(

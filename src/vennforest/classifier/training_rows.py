@@ -10,8 +10,14 @@ import numpy as np
 from vennforest._validation import FloatArray
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier.blend import BlendedModel
-from vennforest.classifier.fitting import fit_calibrators, parts_of
-from vennforest.classifier.prediction import FittedClassifier, Prediction, RowScores, predict_scores
+from vennforest.classifier.prediction import (
+    FittedClassifier,
+    Prediction,
+    RowScores,
+    fit_calibrators,
+    parts_of,
+    predict_scores,
+)
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import CalibrationExamples, Fold
 

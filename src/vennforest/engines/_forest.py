@@ -7,9 +7,8 @@ each partition; score its rows by the trees of the others. Only trees and counts
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,18 +23,11 @@ from vennforest.classifier.parameters import check_parameters, named_estimators
 from vennforest.classifier.prediction import FittedClassifier
 from vennforest.counts import MAX_SCORES, ScoreCounts
 from vennforest.engines._tasks import Batches, Run, classes_of, labels_of, sum_of
-from vennforest.forest import FORESTS, Members, MixedForestClassifier, Votes
+from vennforest.forest import FORESTS, Members, MixedForestClassifier
 from vennforest.sources import Fold, with_seed
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import as_floats
 from vennforest.tables.labelled_scores import LeftOut, is_valid
-
-Content = tuple[NDArray[Any], int, LeftOut]
-"""The distinct labels of a partition, a checksum of its labelled rows, and the others counted."""
-
-PartitionRows = tuple[NDArray[np.float32], NDArray[Any], int, LeftOut]
-Read = Callable[[Batches, int], PartitionRows]
-"""A function of the batches and the number of a partition that reads its labelled rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,20 +45,15 @@ def fit_partitions(
     model: CalibratedClassifier, run: Run, features: Sequence[str], target: str
 ) -> CalibratedClassifier:
     """Return a fitted clone of a classifier, with a forest grown on the partitions of an engine."""
-    _check_model(model)
-    fitted: CalibratedClassifier = clone(model)
-    random_state = check_random_state(model.random_state)
-    estimators = list(named_estimators(model.estimator, model.n_jobs).values())
-    names = " and ".join(type(estimator).__name__ for estimator in estimators)
-    if len(estimators) > 1 or type(estimators[0]) not in (*FORESTS, MixedForestClassifier):
-        raise InputError(
-            "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
-            f"partitions, got {names}: transform the features beforehand"
-        )
-    estimator = with_seed(estimators[0], random_state)
-    columns = [*features, target]
-    look = partial(_look, partial(_read_examples, columns, None))
-    contents: dict[int, Content] = run(columns, look)
+    estimator = with_seed(_forest_of(model), check_random_state(model.random_state))
+    columns, votes = [*features, target], model.votes
+
+    # 1. The labels of each partition, and a checksum that ignores the order of rows.
+    def look(batches: Batches, number: int) -> tuple[NDArray[Any], int, LeftOut]:
+        _, y, checksum, left_out = _read_examples(columns, batches)
+        return np.unique(y), checksum, left_out
+
+    contents = run(columns, look)
     numbers = sorted(number for number, (labels, *_) in contents.items() if len(labels))
     for note in sum((left_out for *_, left_out in contents.values()), LeftOut()).notes(target):
         warn(note.rstrip("."))
@@ -81,11 +68,38 @@ def fit_partitions(
             f"{target!r} must contain two classes or more, got {shown(classes.tolist())}"
         )
     checksums = {number: checksum for number, (_, checksum, _) in contents.items()}
-    read = partial(_read_examples, columns, checksums)
     crews = plan_crews(estimator, numbers)
-    grown = run(columns, partial(_grow, read, classes, crews))
+
+    def read(batches: Batches, number: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        X, y, checksum, _ = _read_examples(columns, batches)
+        if checksums[number] != checksum:
+            raise InputError(
+                "the rows must be the same each time that they are read, got others: store or "
+                "persist the data before fitting"
+            )
+        return X, y.astype(classes.dtype)
+
+    # 2. The trees of each partition that has some.
+    def grow(batches: Batches, number: int) -> Any:
+        if number not in crews:
+            return None
+        return grow_crew(crews[number], *read(batches, number), classes)
+
+    grown = run(columns, grow)
     forests = {number: grown[number] for number in crews}
-    parts = run(columns, partial(_score, read, classes, forests, model.votes))
+
+    # 3. Counts of the labels of each partition at its scores by the trees of the others.
+    def score_rows(batches: Batches, number: int) -> ScoreCounts:
+        X, y = read(batches, number)
+        scores = np.empty(0)
+        if len(y):
+            forest = join_forests(forest for home, forest in forests.items() if home != number)
+            members = Members(forest, votes, n_jobs=1)
+            scores = members.mean(members.check(X))
+        counts = ScoreCounts.from_scores(scores, y, classes=classes)
+        return counts.coarsen(MAX_SCORES)
+
+    parts = run(columns, score_rows)
     counts = sum_of([*parts.values()]).coarsen(MAX_SCORES)
     score, codes = np.nonzero(counts.weights)
     weight: FloatArray | None = counts.weights[score, codes]
@@ -94,16 +108,17 @@ def fit_partitions(
         score, codes, weight = np.repeat(score, n_times), np.repeat(codes, n_times), None
     forest = join_forests(forests.values())
     forest.feature_names_in_ = np.array(features, dtype=object)
-    members = Members(forest, model.votes, model.n_jobs)
-    scores = counts.scores[score]
+    members = Members(forest, votes, model.n_jobs)
     fold = PartitionFold(
-        model=forest, scores=scores, codes=codes, weight=weight, classes=classes, members=members
+        forest, counts.scores[score], codes, weight, classes=classes, members=members
     )
     reason = f"the forest is grown on {len(numbers)} partitions where they are"
+    fitted: CalibratedClassifier = clone(model)
     return fitted._calibrate(FittedClassifier(classes, [fold], "partitions", reason))
 
 
-def _check_model(model: CalibratedClassifier) -> None:
+def _forest_of(model: CalibratedClassifier) -> Any:
+    """Return the forest of a classifier; refuse parameters that do not work on partitions."""
     if not isinstance(model, CalibratedClassifier):
         raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
     check_parameters(model)
@@ -115,6 +130,14 @@ def _check_model(model: CalibratedClassifier) -> None:
                 f"{name} must be {' or '.join(map(repr, values))} where trees are grown on "
                 f"partitions of an engine, got {shown(value)}"
             )
+    estimators = list(named_estimators(model.estimator, model.n_jobs).values())
+    names = " and ".join(type(estimator).__name__ for estimator in estimators)
+    if len(estimators) > 1 or type(estimators[0]) not in (*FORESTS, MixedForestClassifier):
+        raise InputError(
+            "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
+            f"partitions, got {names}: transform the features beforehand"
+        )
+    return estimators[0]
 
 
 def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
@@ -142,12 +165,11 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
 
 
 def _read_examples(
-    columns: Sequence[str], checksums: dict[int, int] | None, batches: Batches, number: int
-) -> PartitionRows:
+    columns: Sequence[str], batches: Batches
+) -> tuple[NDArray[np.float32], NDArray[Any], int, LeftOut]:
     """Return the features (n, d) and labels (n,) of a partition, a checksum, and the rows left out.
 
-    Rows without a label are left out. Raises an `InputError` if the checksum differs from that of
-    the first pass, in ``checksums`` by partition number, which is None in the first.
+    Rows without a label are left out. The target is the last of the columns.
     """
     *features, target = columns
     left_out = LeftOut()
@@ -164,31 +186,7 @@ def _read_examples(
     if len(y):
         hashes = hash_rows(X) ^ (hash_rows(y[:, None]) * np.uint64(0x9E3779B97F4A7C15))
         checksum = int(hashes.sum(dtype=np.uint64))
-    if checksums is not None and checksums[number] != checksum:
-        raise InputError(
-            "the rows must be the same each time that they are read, got others: store or persist "
-            "the data before fitting"
-        )
     return X, y, checksum, left_out
-
-
-def _look(read: Read, batches: Batches, number: int) -> Content:
-    """Return the distinct labels of a partition and a checksum that ignores the order of rows."""
-    _, y, checksum, left_out = read(batches, number)
-    return np.unique(y), checksum, left_out
-
-
-def _grow(
-    read: Read, classes: NDArray[Any], crews: dict[int, Any], batches: Batches, number: int
-) -> Any:
-    """Return the forest fitted to a partition, or None if ``crews`` assigns it no trees.
-
-    ``crews`` are the unfitted forests by partition number.
-    """
-    if number not in crews:
-        return None
-    X, y, *_ = read(batches, number)
-    return grow_crew(crews[number], X, y.astype(classes.dtype), classes)
 
 
 def grow_crew(forest: Any, X: NDArray[np.float32], y: NDArray[Any], classes: NDArray[Any]) -> Any:
@@ -203,28 +201,6 @@ def grow_crew(forest: Any, X: NDArray[np.float32], y: NDArray[Any], classes: NDA
         weight = np.repeat([1.0, 0.0], [len(y), len(missing)])
         y = np.concatenate([y, missing])
     return forest.fit(X, y, sample_weight=weight)
-
-
-def _score(
-    read: Read,
-    classes: NDArray[Any],
-    forests: dict[int, Any],
-    votes: Votes,
-    batches: Batches,
-    number: int,
-) -> ScoreCounts:
-    """Return counts of the labels of a partition at its scores by the trees of the others.
-
-    ``forests`` are the grown ones, by partition number.
-    """
-    X, y, *_ = read(batches, number)
-    if not len(y):
-        return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
-    forest = join_forests(forest for home, forest in forests.items() if home != number)
-    members = Members(forest, votes, n_jobs=1)
-    scores = members.mean(members.check(X))
-    counts = ScoreCounts.from_scores(scores, y.astype(classes.dtype), classes=classes)
-    return counts.coarsen(MAX_SCORES)
 
 
 def join_forests(forests: Iterable[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -51,16 +51,28 @@ def calibrate_partitions(
     check_option(missing_scores, ("refuse", "drop"), "missing_scores")
     calibrator = make_calibrator(method)
     if classes is None:
-        labels = run([target], partial(_distinct_labels, target))
+
+        def distinct_labels(batches: Batches, number: int) -> NDArray[Any]:
+            rows = LeftOut().drop(batches, target, [])
+            labels = [np.unique(labels_of(batch, target)) for batch in rows if batch.num_rows]
+            return np.unique(np.concatenate(labels)) if labels else np.empty(0)
+
+        labels = run([target], distinct_labels)
         classes = classes_of(labels.values(), target).tolist()
     labels_in_order = np.unique(np.asarray(classes)).tolist()
     of_classes = class_columns(score, labels_in_order, "score", column_names(score))
     scores = of_classes.by_label
     columns = [*of_classes.names, target, *([] if weight is None else [weight])]
     options = (scores, target, weight, classes, calibrator.on)
-    is_dropped = missing_scores == "drop"
-    results = run(columns, partial(_count_scores, options, is_dropped)).values()
-    parts, left_out, sums = zip(*results, strict=True)
+    required = [*scores.values()] if missing_scores == "drop" else []
+
+    def count_scores(batches: Batches, number: int) -> tuple[ScoreCounts, LeftOut, WeightSums]:
+        left_out = LeftOut()
+        rows = left_out.drop(batches, target, required)
+        counts, sums = ScoreCounts._with_weight_sums(rows, *options)
+        return counts, left_out, sums
+
+    parts, left_out, sums = zip(*run(columns, count_scores).values(), strict=True)
     counts = sum_of(parts)
     for note in sum(left_out, LeftOut()).notes(target):
         warn(note.rstrip("."))
@@ -70,24 +82,6 @@ def calibrate_partitions(
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     return calibrator.fit_counts(counts, increasing=increasing)
-
-
-def _count_scores(
-    options: tuple[Any, ...], is_dropped: bool, batches: Batches, number: int
-) -> tuple[ScoreCounts, LeftOut, WeightSums]:
-    """Return the counts of a partition, the rows left out of it, and the sums of its weights."""
-    left_out = LeftOut()
-    scores, target, *_ = options
-    rows = left_out.drop(batches, target, [*scores.values()] if is_dropped else [])
-    counts, sums = ScoreCounts._with_weight_sums(rows, *options)
-    return counts, left_out, sums
-
-
-def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]:
-    """Return the distinct labels of a partition, sorted."""
-    rows = LeftOut().drop(batches, target, [])
-    labels = [np.unique(labels_of(batch, target)) for batch in rows if batch.num_rows]
-    return np.unique(np.concatenate(labels)) if labels else np.empty(0)
 
 
 def labels_of(batch: pa.RecordBatch, target: str) -> NDArray[Any]:

@@ -4,13 +4,12 @@ from vennforest.forest.bags import (
     FORESTS,
     BagsError,
     Membership,
-    bags_can_be_verified,
     is_ensemble,
     leaves_rows_out,
+    read_membership,
 )
-from vennforest.forest.members import Members
+from vennforest.forest.members import Members, PackedForest, Votes
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.forest.packed import PackedForest, Votes
 
 __all__ = [
     "FORESTS",
@@ -20,7 +19,7 @@ __all__ = [
     "MixedForestClassifier",
     "PackedForest",
     "Votes",
-    "bags_can_be_verified",
     "is_ensemble",
     "leaves_rows_out",
+    "read_membership",
 ]

@@ -25,6 +25,9 @@ from vennforest._validation import (
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 """The forests of scikit-learn, including their subclasses."""
 
+N_MEMBERS_TO_VERIFY = 60
+"""Number of members, equally spaced, whose bags are verified."""
+
 INDICES_AT_ONCE = 1 << 23
 """Maximum number of training indices in memory at once, unless one tree has more."""
 
@@ -38,7 +41,7 @@ def leaves_rows_out(estimator: Any) -> bool:
     """Return whether each member of an ensemble will be trained on a part of the rows."""
     if isinstance(estimator, BaggingClassifier):
         return bool(estimator.bootstrap or estimator.max_samples not in (None, 1.0))
-    return is_ensemble(estimator) and bool(estimator.bootstrap)
+    return isinstance(estimator, FORESTS) and bool(estimator.bootstrap)
 
 
 def training_rows(ensemble: Any, n: int) -> Iterator[IntArray]:
@@ -175,49 +178,89 @@ class BagsError(InputError):
         self.reason = reason
 
 
-def bags_can_be_verified(ensemble: Any) -> bool:
-    """Return whether the members of a fitted ensemble are trees, so that bags can be verified."""
-    return is_ensemble(ensemble) and isinstance(ensemble.estimators_[0], DecisionTreeClassifier)
-
-
-def verify_member(
+def read_membership(
     ensemble: Any,
-    number: int,
-    sample: IntArray,
     rows: Any,
     codes: CodeArray,
-    weight: FloatArray | None,
-) -> None:
-    """Raise a BagsError unless a member was trained on the examples of a sample.
+    weight: FloatArray | None = None,
+    groups: IntArray | None = None,
+    verify: bool = True,
+) -> Membership:
+    """Return which training examples are out of bag for which member of an ensemble, verified.
 
-    The ensemble was trained on ``rows`` (n, d), float32, with class indices ``codes`` (n,), and
-    maybe with ``weight`` (n,). Members other than trees pass if scikit-learn or imbalanced-learn
-    drew their bags.
+    Members other than trees pass if scikit-learn or imbalanced-learn drew their bags.
+
+    Parameters
+    ----------
+    ensemble : classifier
+        A fitted random forest, extra trees or bagging ensemble.
+    rows : array or CSR array of shape (n, d)
+        The training rows, as the members take them.
+    codes : ndarray of shape (n,)
+        Class indices of the rows.
+    weight : ndarray of shape (n,), optional
+        Weights that the ensemble was trained with.
+    groups : ndarray of shape (n,), optional
+        A member that saw an example of a group counts as having seen all.
+    verify : bool, default=True
+        Whether the leaves of some trees are compared with their bags.
+
+    Raises
+    ------
+    BagsError
+        If the ensemble does not give its members' training rows, or gives wrong ones.
     """
-    member, is_bagging = ensemble.estimators_[number], isinstance(ensemble, BaggingClassifier)
-    if not isinstance(member, DecisionTreeClassifier):
-        if is_bagging and type(ensemble).__module__.split(".")[0] in ("sklearn", "imblearn"):
-            return
+    n, members = len(codes), ensemble.estimators_
+    if (n_trained_on := getattr(ensemble, "_n_samples", n)) != n:
+        raise BagsError(f"it was trained on {n_trained_on} examples")
+    bags: dict[int, IntArray] = {}
+    verified = set(np.linspace(0, len(members) - 1, N_MEMBERS_TO_VERIFY).astype(int))
+
+    def samples() -> Iterator[IntArray]:
+        for number, sample in enumerate(training_rows(ensemble, n)):
+            if verify and number in verified:
+                bags[number] = np.asarray(sample)
+            yield sample
+
+    try:
+        membership = Membership.from_samples(samples(), n, groups)
+    except (AttributeError, NotImplementedError, ValueError) as error:
         raise BagsError(
-            "estimator must be an ensemble whose bags can be verified, got "
-            f"{type(ensemble).__name__} over members that are not trees: "
-            'use calibrate_on="cv"',
-            "the members are not trees, so their rows cannot be verified",
-        )
-    if is_bagging:
-        rows = rows[:, ensemble.estimators_features_[number]]
-    samples = [np.asarray(sample)]
-    if weight is not None:  # rows of weight 0, which scikit-learn 1.8 draws, are in no tree
-        samples.append(samples[0][weight[samples[0]] > 0])
-    if not any(_leaves_agree(member, part, rows, codes) for part in samples):
-        raise BagsError(
-            f"estimator must be trained on the bags that its estimators_samples_ gives, got "
-            f"{type(member if is_bagging else ensemble).__name__} with a tree whose leaves contain "
-            'other examples, so no example can be known to be out of bag: use calibrate_on="cv"'
-        )
+            f"estimator must tell which examples its members were trained on, and "
+            f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"',
+            "the ensemble does not name the rows that its members were trained on",
+        ) from error
+    is_bagging = isinstance(ensemble, BaggingClassifier)
+    is_known = is_bagging and type(ensemble).__module__.split(".")[0] in ("sklearn", "imblearn")
+    if rows.dtype.kind in "fiub":  # members over text are no trees
+        rows = rows.astype(np.float32, copy=False)
+    for number, sample in bags.items():
+        if not isinstance(members[number], DecisionTreeClassifier):
+            if is_known:
+                continue
+            raise BagsError(
+                "estimator must be an ensemble whose bags can be verified, got "
+                f"{type(ensemble).__name__} over members that are not trees: "
+                'use calibrate_on="cv"',
+                "the members are not trees, so their rows cannot be verified",
+            )
+        columns = ensemble.estimators_features_[number] if is_bagging else slice(None)
+        parts = [sample]
+        if weight is not None:  # rows of weight 0, which scikit-learn 1.8 draws, are in no tree
+            parts.append(sample[weight[sample] > 0])
+        if not any(_leaves_agree(members[number], part, rows, columns, codes) for part in parts):
+            raise BagsError(
+                "estimator must be trained on the bags that its estimators_samples_ gives, got "
+                f"{type(members[number] if is_bagging else ensemble).__name__} with a tree whose "
+                "leaves contain other examples, so no example can be known to be out of bag: use "
+                'calibrate_on="cv"'
+            )
+    return membership
 
 
-def _leaves_agree(tree_model: Any, sample: IntArray, rows: Any, codes: CodeArray) -> bool:
+def _leaves_agree(
+    tree_model: Any, sample: IntArray, rows: Any, columns: Any, codes: CodeArray
+) -> bool:
     """Return whether the examples of a bag give every leaf its number of examples and its classes.
 
     Numbers and classes are compared, and no shares of classes: these depend on weights, of classes
@@ -229,7 +272,7 @@ def _leaves_agree(tree_model: Any, sample: IntArray, rows: Any, codes: CodeArray
     column = np.searchsorted(tree_classes, codes[examples]).clip(max=len(tree_classes) - 1)
     if not len(examples) or (tree_classes[column] != codes[examples]).any():
         return False  # an example of a class that the tree has never seen
-    leaf = tree.apply(rows[examples])
+    leaf = tree.apply(rows[examples][:, columns])
     leaves = np.flatnonzero(tree.children_left < 0)
     # An example that was drawn twice is one with a weight of 2, or two rows.
     if not any(

@@ -8,16 +8,16 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 
-from vennforest._validation import FloatArray, InputError, check_number, require
+from vennforest._validation import InputError, check_number, require
 from vennforest.forest.bags import Membership
-from vennforest.forest.packed import PackedForest
+from vennforest.forest.members import PackedForest
 
 TREE_SPLITTERS = ("best", "random")
 """How trees split: by the best threshold of each feature, or by one drawn at random."""
@@ -114,26 +114,9 @@ class MixedForestClassifier(RandomForestClassifier):
         max_samples: int | float | None = None,
         monotonic_cst: ArrayLike | None = None,
     ) -> None:
-        super().__init__(
-            n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=min_weight_fraction_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            min_impurity_decrease=min_impurity_decrease,
-            oob_score=oob_score,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            class_weight=class_weight,
-            ccp_alpha=ccp_alpha,
-            max_samples=max_samples,
-            monotonic_cst=monotonic_cst,
-        )
+        parameters = dict(locals())
+        del parameters["self"], parameters["__class__"]
+        super().__init__(**parameters)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees on X (n, d), y (n,) and weights (n,), as in a random forest.
@@ -153,27 +136,23 @@ class MixedForestClassifier(RandomForestClassifier):
                 'warm_start must be False with min_samples_leaf="auto", whose groups grow '
                 "together, got True: give min_samples_leaf a number"
             )
-        with warnings.catch_warnings():
-            # Of warm_start: groups grow on the same rows, so balanced weights stay the same.
-            warnings.filterwarnings("ignore", "class_weight presets")
-            return self._fit_groups(X, y, sample_weight)
-
-    def _fit_groups(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        """Grow full trees and trees with larger leaves, in the share that is best out of bag."""
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=2)
         of_group = {"min_samples_leaf": 1, "warm_start": True, "oob_score": False}
         groups = [clone(self).set_params(**of_group, random_state=int(seed)) for seed in seeds]
         groups[1]._is_second_group = True
         n_first = max(1, self.n_estimators // 4)
-        for group in groups:
-            group.set_params(n_estimators=n_first).fit(X, y, sample_weight)
-        share = _best_share(groups, X, y, sample_weight)
-        n_full = round(share * self.n_estimators)
-        trees = []
-        for group, n_trees in zip(groups, (n_full, self.n_estimators - n_full), strict=True):
-            if n_trees > n_first:
-                group.set_params(n_estimators=n_trees).fit(X, y, sample_weight)
-            trees += group.estimators_[:n_trees]
+        with warnings.catch_warnings():
+            # Of warm_start: groups grow on the same rows, so balanced weights stay the same.
+            warnings.filterwarnings("ignore", "class_weight presets")
+            for group in groups:
+                group.set_params(n_estimators=n_first).fit(X, y, sample_weight)
+            share = _best_share(groups, X, y, sample_weight)
+            n_full = round(share * self.n_estimators)
+            trees = []
+            for group, n_trees in zip(groups, (n_full, self.n_estimators - n_full), strict=True):
+                if n_trees > n_first:
+                    group.set_params(n_estimators=n_trees).fit(X, y, sample_weight)
+                trees += group.estimators_[:n_trees]
         self.__dict__.pop("feature_names_in_", None)
         of_fit = {k: v for k, v in vars(groups[0]).items() if k[0] == "_" or k[-1] == "_"}
         self.__dict__.update(of_fit)
@@ -235,7 +214,15 @@ def _best_share(
     if (balance := first.class_weight) is not None:
         balance = "balanced" if balance == "balanced_subsample" else balance
         weight *= compute_sample_weight(balance, labels)
-    p = [_out_of_bag(group, X, np.searchsorted(first.classes_, labels)) for group in groups]
+    codes, examples = np.searchsorted(first.classes_, labels), np.arange(len(labels))
+    p = []
+    for group in groups:
+        packed = PackedForest.from_forest(group)
+        membership = Membership.from_forest(group, len(codes))
+        scores = packed.scores(packed.check_rows(X), membership, examples, n_jobs=1)
+        if scores.ndim == 1:
+            scores = np.column_stack([1 - scores, scores])
+        p.append(scores[examples, codes])
     is_scored = np.isfinite(p[0] + p[1]) & (weight > 0)
     weight = weight[is_scored] / weight[weight > 0].mean()
     p1, p2 = (of_group[is_scored] for of_group in p)
@@ -244,15 +231,3 @@ def _best_share(
         [weight @ np.log(np.maximum(s * p1 + (1 - s) * p2, smallest)) for s in SHARES]
     )
     return float(np.average(SHARES, weights=np.exp(log_likelihood - log_likelihood.max())))
-
-
-def _out_of_bag(forest: MixedForestClassifier, X: Any, codes: NDArray[np.intp]) -> FloatArray:
-    """Return the out-of-bag probabilities (n,) of the labels of training rows, NaN without any."""
-    packed = PackedForest.from_forest(forest)
-    examples = np.arange(len(codes))
-    scores = packed.scores(
-        packed.check_rows(X), Membership.from_forest(forest, len(codes)), examples, n_jobs=1
-    )
-    if scores.ndim == 2:
-        return np.asarray(scores[examples, codes])
-    return np.where(codes == 1, scores, 1 - scores)

@@ -211,8 +211,8 @@ def walk(nodes, keys, row, at, going, n, steps):
 
 
 @kernel
-def walk_rows(nodes, roots, bits, membership, examples, table, steps, means, leaves):
-    """Walk rows through their trees; write the means of the leaves' values, or leaves' places.
+def walk_rows(nodes, roots, bits, membership, examples, table, steps, means):
+    """Walk rows through their trees and write the means of the leaves' values.
 
     Parameters
     ----------
@@ -231,9 +231,6 @@ def walk_rows(nodes, roots, bits, membership, examples, table, steps, means, lea
         Number of steps before the first check of which rows have reached a leaf.
     means : float64 array of shape (m, c)
         Zeros; set to the mean over a row's trees, summed in their order, NaN without a tree.
-    leaves : uint32 array of shape (m, n_trees) or (m, 0)
-        If it has columns, set to the position in ``nodes`` of each row's leaf in each tree, and
-        ``means`` is not written.
     """
     # 1. The rows' numbers become keys, once for all trees.
     m, n_features = bits.shape
@@ -258,13 +255,7 @@ def walk_rows(nodes, roots, bits, membership, examples, table, steps, means, lea
                 row[n], at[n] = i, roots[tree]
                 n += (word >> (example & np.uint64(63))) & ONE | np.uint64(examples[i] < 0)
         walk(nodes, keys, row, at, going, np.int64(n), steps)
-        # 4. Write the leaves, in which case every tree scores every row,
-        if leaves.shape[1] > 0:
-            for w in range(n):
-                tree = first + np.int64(w) // m
-                leaves[row[np.uint64(w)], tree] = at[np.uint64(w)]
-            continue
-        # or add up their distributions, in the order of the trees: sums do not depend on threads.
+        # 4. Add up the leaves' values, in the order of the trees: sums do not depend on threads.
         for w in range(n):
             i = np.uint64(row[np.uint64(w)])
             value = np.uint64(nodes[np.uint64(at[np.uint64(w)]) + THREE])
@@ -275,7 +266,6 @@ def walk_rows(nodes, roots, bits, membership, examples, table, steps, means, lea
             for j in range(table.shape[1]):
                 means[i, np.uint64(j)] += table[value, np.uint64(j)]
     # 5. From sums to means; a row without a tree has none.
-    if leaves.shape[1] == 0:
-        for i in range(m):
-            for j in range(table.shape[1]):
-                means[i, j] = means[i, j] / counts[i] if counts[i] > 0 else np.nan
+    for i in range(m):
+        for j in range(table.shape[1]):
+            means[i, j] = means[i, j] / counts[i] if counts[i] > 0 else np.nan

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 
 from vennforest._messages import shown, warn
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, is_arrow
@@ -39,7 +41,7 @@ def check_training_data(
         _check_weights(data.codes, data.classes, data.weight)
     unfitted = [e for e in estimators if not isinstance(e, FrozenEstimator)]
     for estimator in unfitted:
-        _check_frozen_parts(estimator)
+        _check_parts(estimator)
     if unfitted and "training" not in sources:
         share = float(copied_rows(data.X, hashes, data.groups).mean())
         if share:
@@ -194,9 +196,18 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) 
 # --- parts of the estimator ----------------------------------------------------------------------
 
 
-def _check_frozen_parts(estimator: Any) -> None:
-    """Refuse a supervised part that is not trained again for each fold or bag."""
+def _check_parts(estimator: Any) -> None:
+    """Refuse a supervised part that is not trained again, and a bag of others than classifiers."""
     for part in nested_estimators(estimator):
+        if isinstance(part, BaggingClassifier):
+            member = split_pipeline(part.estimator)[1]
+            kind = getattr(tags_of(member), "estimator_type", None)
+            if kind not in (None, "classifier"):
+                raise InputError(
+                    "estimator must be a bag of classifiers, which give probabilities or votes, "
+                    f"got a {type(part).__name__} over {type(member).__name__}, a {kind}: use a "
+                    "classifier in it"
+                )
         if isinstance(part, FrozenEstimator) and is_supervised(part.estimator):
             name = f"a frozen {type(part.estimator).__name__} in {type(estimator).__name__}"
         elif isinstance(cv := getattr(part, "cv", None), str) and cv == "prefit":
@@ -214,13 +225,15 @@ def is_supervised(part: Any) -> bool:
     """Tell whether an estimator says in its tags, or as a selection, that it learns from labels."""
     if isinstance(part, SelectorMixin):  # whose tags leave it open
         return not isinstance(part, VarianceThreshold)
-    if not isinstance(part, BaseEstimator):
-        return False
-    try:
-        tags = get_tags(part)
-    except Exception:  # tags of other packages may fail
-        return False
-    return bool(tags.requires_fit and tags.target_tags.required)
+    tags = tags_of(part)
+    return tags is not None and bool(tags.requires_fit and tags.target_tags.required)
+
+
+def tags_of(part: Any) -> Tags | None:
+    """Return the tags of an estimator, None without any."""
+    with suppress(Exception):  # tags of other packages may fail
+        return get_tags(part) if isinstance(part, BaseEstimator) else None
+    return None
 
 
 def steps_obstacle(estimator: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -26,7 +27,7 @@ from vennforest._validation import (
 )
 from vennforest.forest import Members, Membership
 from vennforest.scores import ScoreKind
-from vennforest.sources.estimators import model_scores, transform_rows, transformed
+from vennforest.sources.estimators import in_double, model_scores, transform_rows, transformed
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 ScoresAndExamples = tuple[FloatArray, IntArray | None]
@@ -137,7 +138,9 @@ class OutOfBagFold(Fold):
             return self.score(X), None
         # The members that did not see an example, drawn by a hash of the row, score the row.
         rows = self.members.check(transform_rows(self.model, X))
-        hashes = hash_rows(self.members.for_hashing(rows))
+        # Equal numbers have equal hashes: those of forests are float32, others float64.
+        is_widened = self.members.packed is None and rows.dtype == np.float32
+        hashes = hash_rows(rows.astype(np.float64) if is_widened else rows)
         left_out = draw_examples(hashes, self.seed, len(self.codes))
         return self.members.mean(rows, self.membership, left_out), left_out
 
@@ -146,7 +149,7 @@ class OutOfBagFold(Fold):
         require(isinstance(self.members, Members), "members must be Members")
         require(isinstance(self.membership, Membership), "membership must be Membership")
         shape = (len(self.membership), self.membership.n)
-        is_complete = shape == (self.members.n_members, len(self.codes))
+        is_complete = shape == (len(self.members.ensemble.estimators_), len(self.codes))
         require(is_complete, "membership must be of every tree and example")
         is_scored = self.membership.counts().min() > 0
         require(is_scored, "membership must leave a tree to every example")
@@ -282,12 +285,38 @@ class TrainingData:
         return np.arange(len(self)) if self.row_numbers is None else self.row_numbers
 
 
-def skip_shared_steps(folds: list[Fold], X: Any) -> tuple[list[Fold], Any]:
-    """Return folds without the first transformers that all models share, and what these return."""
-    models, n = [fold.model for fold in folds], 0
-    if len(models) > 1 and all(type(model) is Pipeline for model in models):
-        for (_, step), *pairs in zip(*(m.steps[:-1] for m in models), strict=False):
-            if any(model_step is not step for _, model_step in pairs):
+def skip_shared_steps(folds: Sequence[Fold], X: Any) -> list[tuple[Fold, Any]]:
+    """Return folds without the first transformers that others share, and the rows these return.
+
+    A transformer that is one object in several models, after the same others in each, runs once.
+    """
+    steps = [
+        [step for _, step in fold.model.steps[:-1]] if type(fold.model) is Pipeline else []
+        for fold in folds
+    ]
+    n_uses = Counter(tuple(map(id, of[:n])) for of in steps for n in range(1, len(of) + 1))
+    tables: dict[tuple[Any, ...], Any] = {}
+    pairs = []
+    for fold, of_model in zip(folds, steps, strict=True):
+        rows, n, key = X, 0, tuple[Any, ...]()
+        for step in of_model:
+            if n_uses[tuple(map(id, of_model[: n + 1]))] < 2:
                 break
-            X, n = transformed(X, step), n + 1
-    return [replace(fold, model=fold.model[n:]) for fold in folds] if n else folds, X
+            # Ensembles out of bag are trained on single precision where it is given.
+            is_single = isinstance(fold, OutOfBagFold) and in_double(rows, step) is not rows
+            key += (id(step), is_single)
+            if key not in tables:
+                tables[key] = transformed(rows, step, not is_single)
+            rows, n = tables[key], n + 1
+        pairs.append((replace(fold, model=fold.model[n:]) if n else fold, rows))
+    return pairs
+
+
+def score_by_folds(folds: Sequence[Fold], X: Any) -> list[FloatArray]:
+    """Return the scores of the rows of X by the model of each fold, (m,) or (m, k)."""
+    return [
+        fold.score(rows)
+        if type(fold) is not Fold or fold.classes is None
+        else model_scores(fold.model, rows, fold.classes)
+        for fold, rows in skip_shared_steps(folds, X)
+    ]

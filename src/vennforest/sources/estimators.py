@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import compress
 from typing import Any
@@ -52,7 +52,8 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         missing = scores.min(axis=1)
     else:
         raise TypeError(
-            f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
+            f"estimator must have predict_proba or decision_function, got {type(model).__name__}: "
+            "a BaggingClassifier of such classifiers scores by the share of their votes"
         )
     shape = (_num_samples(X), len(model_classes))
     if scores.shape != shape:
@@ -105,14 +106,12 @@ def names_to_compare(estimators: Iterable[Any], X: Any) -> list[str] | None:
     """
     names = names_of_columns(X)
     by_position = [estimator for estimator in estimators if not reads_by_name(estimator)]
-    if not by_position:
-        return None
     for estimator in by_position:
         if isinstance(estimator, FrozenEstimator):
             trained = trained_names(without_frozen(estimator))
             refuse_other_columns(X, trained)
             names = names or trained
-    return names
+    return names if by_position else None
 
 
 def reads_by_name(estimator: Any) -> bool:
@@ -147,6 +146,8 @@ def in_double(X: Any, step: Any) -> Any:
     In single precision the last digits of a sum depend on how many rows there are, which would
     break ties between new rows and calibration examples; those of double precision are rounded off.
     """
+    if getattr(X, "dtype", None) == np.float64:
+        return X
     kinds = X.dtypes if is_frame(X) else [getattr(X, "dtype", "")]
     singles = [str(kind).lower() in SINGLE_PRECISIONS for kind in kinds]
     if not any(singles) or not all(map(_is_of_sklearn, nested_estimators(step))):
@@ -165,9 +166,11 @@ def _is_of_sklearn(estimator: Any) -> bool:
     return any(m[0] == "sklearn" and m[1] not in ("base", "utils") for m in modules)
 
 
-def transformed(X: Any, step: Any) -> Any:
+def transformed(X: Any, step: Any, double: bool = True) -> Any:
     """Return the rows X as a fitted transformer, a step of a pipeline, returns them."""
-    return X if step in (None, "passthrough") else step.transform(in_double(X, step))
+    if step in (None, "passthrough"):
+        return X
+    return step.transform(in_double(X, step) if double else X)
 
 
 def trained_names(model: Any) -> list[str] | None:
@@ -181,19 +184,18 @@ def trained_names(model: Any) -> list[str] | None:
     return None
 
 
-def own_model(estimator: Any) -> Any:
-    """Return a frozen model as a copy, so that fitting the original again changes no answer."""
+def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
+    """Return a clone whose unset ``random_state`` parameters, nested ones too, are drawn.
+
+    Of a frozen model a copy, so that fitting the original again changes no answer.
+    """
     if isinstance(estimator, FrozenEstimator):
         with suppress(Exception):  # a model that cannot be copied is used as it is
             # Its deepcopy is that of the model within, and the copy of a CatBoost is not frozen.
             copied = copy.copy(estimator)
             copied.estimator = copy.deepcopy(estimator.estimator)
             return copied
-    return estimator
-
-
-def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
-    """Return a clone whose unset ``random_state`` parameters, nested ones too, are drawn."""
+        return estimator
     try:
         model = clone(estimator)
     except RuntimeError as error:
@@ -201,7 +203,7 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
             "estimator must keep its parameters as they are given, because each fold trains a "
             f"copy, got {error}: CatBoost keeps tuples, and no lists or arrays"
         ) from error
-    if isinstance(model, FrozenEstimator) or not isinstance(model, BaseEstimator):
+    if not isinstance(model, BaseEstimator):
         return model
     unset = [
         name
@@ -211,16 +213,21 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
     return model.set_params(**{name: int(random_state.randint(2**31 - 1)) for name in unset})
 
 
-def with_types(estimator: Any, X: Any) -> Any:
+def with_types(estimator: Any, X: Any, may_drop: bool = True) -> Any:
     """Return a pipeline that reads a table's columns as all of its rows show them.
 
     Otherwise each fold would infer from its own rows what a column contains. Pipelines whose first
-    step has no ``as_types``, as `TableColumns` has, are returned as they are.
+    step has no ``as_types``, as `TableColumns` has, are returned as they are. So are others where a
+    column is empty, unless the pipeline ``may_drop`` it from the columns of the model.
     """
     if not isinstance(estimator, Pipeline) or not hasattr(estimator.steps[0][1], "as_types"):
         return estimator
     name, columns = estimator.steps[0]
-    return clone(estimator).set_params(**{f"{name}__types": clone(columns).fit(X).as_types()})
+    types = clone(columns).fit(X).as_types()
+    if not may_drop and "drop" in types.values():
+        return estimator
+    types = (columns.types or {}) | types  # columns declared to be left out are not in the latter
+    return clone(estimator).set_params(**{f"{name}__types": types})
 
 
 def split_pipeline(model: Any) -> tuple[list[Any], Any]:
@@ -243,15 +250,13 @@ def transform_rows(model: Any, X: Any) -> Any:
     return X
 
 
-def share_steps(models: Sequence[Any]) -> None:
-    """Let pipelines share their first transformers, as far as those are in the same state."""
-    if not all(type(model) is Pipeline for model in models):
-        return
-    for i, steps in enumerate(zip(*(model.steps[:-1] for model in models), strict=False)):
-        if len({joblib.hash(step) for step in steps}) > 1:
-            return
-        for model in models:
-            model.steps[i] = steps[0]
+def share_steps(models: Iterable[Any]) -> None:
+    """Let pipelines share those of their transformers that are in the same state."""
+    equal: dict[str, Any] = {}
+    for model in models:
+        for i, (name, step) in enumerate(model.steps[:-1] if type(model) is Pipeline else []):
+            with suppress(Exception):  # a transformer that cannot be compared
+                model.steps[i] = name, equal.setdefault(joblib.hash(step), step)
 
 
 def nested_estimators(estimator: Any) -> list[Any]:

@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
-from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
+from vennforest.forest import (
+    BagsError,
+    Members,
+    Membership,
+    Votes,
+    leaves_rows_out,
+    read_membership,
+)
 from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.data import Fold, OutOfBagFold, Subforest, TrainingData
 from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
@@ -76,15 +83,17 @@ def out_of_bag_fold(
     data = data if is_frozen else data.with_positive_weight()
     model, ensemble_rows = _fit_ensemble(estimator, data)
     members = Members(split_pipeline(model)[1], votes, n_jobs)
-    if members.n_members < MIN_TREES:
+    if (n_members := len(members.ensemble.estimators_)) < MIN_TREES:
         warn(
-            f"the ensemble has {members.n_members} members: the out-of-bag scores that calibrate "
+            f"the ensemble has {n_members} members: the out-of-bag scores that calibrate "
             "are by few of them and noisier than those of new rows, so probabilities are too near "
             'the middle: use 100 or more, or calibrate_on="cv"'
         )
     rows = members.check(ensemble_rows)
     try:
-        membership = members.read_membership(rows, data.codes, data.weight, data.groups, verify)
+        membership = read_membership(
+            members.ensemble, rows, data.codes, data.weight, data.groups, verify
+        )
     except BagsError as error:
         if not is_frozen:
             raise
@@ -98,12 +107,7 @@ def out_of_bag_fold(
         membership = Membership.from_dense(membership.dense()[:, index])
     scores = members.mean(members.check(ensemble_rows), membership, np.arange(len(data)))
     fold = OutOfBagFold(
-        model=model,
-        scores=scores,
-        codes=data.codes,
-        weight=data.weight,
-        rows=data.all_row_numbers(),
-        classes=data.classes,
+        **vars(data.fold(model, scores)),
         members=members,
         membership=membership,
         subforest=subforest,

@@ -94,7 +94,16 @@ def hash_rows(X: Any) -> HashArray:
     by what Python prints of it. -0.0 and 0.0 are equal, all NaN, and dense and sparse tables.
     """
     if hasattr(X, "tocsr"):
-        return _hash_sparse(X.tocsr())
+        sparse = X.tocsr()
+        if not sparse.has_canonical_format:
+            sparse = sparse.copy()
+            sparse.sum_duplicates()
+        bits, infinity = _bits(sparse.data)
+        out = np.empty(sparse.shape[0], np.uint64)
+        hash_csr(
+            sparse.indptr.astype(np.int64), sparse.indices.astype(np.int64), bits, infinity, out
+        )
+        return out
     columns = None
     if hasattr(X, "iloc") and X.ndim == 2:
         columns = [np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]
@@ -123,16 +132,6 @@ def as_array(X: Any) -> NDArray[Any]:
         for i, row in enumerate(X):
             rows[i] = row
         return rows
-
-
-def _hash_sparse(table: Any) -> HashArray:
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
-    bits, infinity = _bits(table.data)
-    out = np.empty(table.shape[0], np.uint64)
-    hash_csr(table.indptr.astype(np.int64), table.indices.astype(np.int64), bits, infinity, out)
-    return out
 
 
 def _bits(values: NDArray[Any]) -> tuple[NDArray[Any], np.uint64]:

@@ -81,26 +81,23 @@ def must_stratify(data: TrainingData, part: str) -> bool:
 
 
 def cross_validation_folds(
-    estimator: Any,
-    data: TrainingData,
-    cv: Any,
-    ensemble: bool,
-    random_state: RandomState,
-    n_jobs: int | None,
+    estimator: Any, data: TrainingData, settings: Any, random_state: RandomState
 ) -> list[Fold]:
     """Train a model per fold and score the examples left out of it.
 
-    Without ``ensemble`` the scores of all folds make one calibration set, and one model is trained
-    on all the data.
+    ``settings`` has the parameters ``cv``, ``ensemble`` and ``n_jobs`` of a classifier. Without
+    ``ensemble`` the scores of all folds make one calibration set, and one model is trained on all
+    the data.
     """
-    splits = _splits(data, _splitter(data, cv, random_state))
+    ensemble = bool(settings.ensemble)
+    splits = _splits(data, _splitter(data, settings.cv, random_state))
     all_rows = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
     _check_splits(splits, len(all_rows), ensemble)
-    _check_fold_classes([train for train, _ in splits], data.codes, data.classes)
     training_sets = [train for train, _ in splits]
+    _check_fold_classes(training_sets, data.codes, data.classes)
     if not ensemble:
         training_sets.append(all_rows)
-    fitted = joblib.Parallel(n_jobs=n_jobs)(
+    fitted = joblib.Parallel(n_jobs=settings.n_jobs)(
         joblib.delayed(_fit_rows)(estimator, data, rows) for rows in training_sets
     )
     models = [model for model, _ in fitted]
@@ -111,8 +108,7 @@ def cross_validation_folds(
         for model, (_, test) in zip(models[: len(splits)], splits, strict=True)
     ]
     if ensemble:
-        with suppress(Exception):  # a transformer that cannot be compared
-            share_steps(models)
+        share_steps(models)
         return folds
     scored = np.concatenate([test for _, test in splits])
     order = np.argsort(scored, kind="stable")
@@ -172,7 +168,13 @@ def _splits(data: TrainingData, splitter: Any) -> list[Split]:
     n, groups = len(data), data.groups
     splits = []
     for parts in splitter.split(data.X, data.codes, **data.split_params):
-        train, test = (_row_numbers(part, n) for part in parts)
+        sides = []
+        for part in map(np.asarray, parts):  # indices or masks
+            rows = np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp)
+            if len(wrong := rows[(rows < 0) | (rows >= n)]):
+                raise InputError(f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}")
+            sides.append(rows)
+        train, test = sides
         if groups is not None and (n_split := len(np.intersect1d(groups[train], groups[test]))):
             raise ValueError(
                 "cv must keep every group on one side, got a splitter that parts "
@@ -183,16 +185,6 @@ def _splits(data: TrainingData, splitter: Any) -> list[Split]:
         if len(test):
             splits.append((train, test))
     return splits
-
-
-def _row_numbers(part: Any, n: int) -> IntArray:
-    """Return one side of a split, indices or a mask, as row numbers below n."""
-    index = np.asarray(part)
-    rows = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
-    wrong = rows[(rows < 0) | (rows >= n)]
-    if len(wrong):
-        raise InputError(f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}")
-    return rows
 
 
 def _check_fold_classes(

@@ -66,21 +66,16 @@ class TrainingColumns:
         names, categories, ranges, counts = [], [], [], []
         for name, cells in columns:
             values, n_missing = _present(cells)
+            is_text, is_number = values.dtype.kind == "O", values.dtype.kind == "f"
+            counter = Counter(values.tolist() if is_text or is_number else ())
             low = high = np.nan
-            distinct: list[str] | None = None
-            n_outside = 0
-            occurrences = np.zeros(1, np.int64)
-            if values.dtype.kind == "O":
-                counter = Counter(values.tolist())
-                occurrences = np.array([0, *counter.values()])
-                distinct = list(counter) if len(counter) <= MAX_CATEGORIES else None
-            elif values.dtype.kind == "f" and len(values):
+            if is_number and len(values):
                 low, high = np.quantile(values, (0.01, 0.99), method="nearest").tolist()
-                n_outside = int(((values < low) | (values > high)).sum())
-                occurrences = np.unique(values, return_counts=True)[1]
+            n_outside = int(((values < low) | (values > high)).sum()) if is_number else 0
+            occurrences = np.array([0, *counter.values()])
             n_single, n_frequent = int((occurrences == 1).sum()), int(occurrences.max())
             names.append(name)
-            categories.append(distinct)
+            categories.append([*counter] if is_text and len(counter) <= MAX_CATEGORIES else None)
             ranges.append((low, high))
             counts.append((n_missing, n_outside, n_single, n_frequent))
         lows, highs = np.array(ranges, dtype=np.float64).reshape(-1, 2).T.copy()
@@ -117,9 +112,8 @@ class NewColumns:
             categories = self._categories[j]
             if values.dtype.kind == "f" and len(values):
                 distinct = {values.min(), values.max()}
-                if np.isfinite(training.low[j]):
-                    is_outside = (values < training.low[j]) | (values > training.high[j])
-                    n_other = int(is_outside.sum())
+                is_outside = (values < training.low[j]) | (values > training.high[j])  # or NaN
+                n_other = int(is_outside.sum())
             elif values.dtype.kind == "O":
                 counter = Counter(values.tolist())
                 distinct = set(list(counter)[:2])
