@@ -13,12 +13,12 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import KFold, RepeatedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from support.cases import draw_noise
 from vennforest import CalibratedClassifier, audit, estimate_performance, load, save
 from vennforest.calibrators import VectorScaling
 from vennforest.calibrators.newton import fit_blend
@@ -274,17 +274,12 @@ def test_frozen_models_are_blended_on_rows_that_they_have_not_seen():
     assert model.predict_proba(new).shape == (60, 2)
 
 
-def noise(n, k, seed):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 6)), rng.permutation(np.arange(n) % k)
-
-
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_no_row_of_a_blend_is_predicted_with_its_own_label(k, grouped, monkeypatch):
     # Frozen models score a row whatever its label: the whole prediction has to stay.
     monkeypatch.setattr(prediction, "N_PARTS", 3)
-    X, y = noise(140, k, 3)
+    X, y = draw_noise(140, k, 3)
     members = [
         (name, FrozenEstimator(estimator.fit(X[:80], y[:80])))
         for name, estimator in (("a", GaussianNB()), ("b", LogisticRegression()))
@@ -312,42 +307,8 @@ def test_no_row_of_a_blend_is_predicted_with_its_own_label(k, grouped, monkeypat
         assert_array_equal(a, b)
 
 
-def members_of_columns(n):
-    """Return two models of all six columns, and n - 2 of two columns each."""
-    columns = [range(6)] * 2 + [[i % 6, (i + 1 + i // 6) % 6] for i in range(n - 2)]
-    kinds = [LogisticRegression(C=0.1), GaussianNB()]
-    return [
-        (f"m{i}", make_pipeline(make_column_transformer(("passthrough", [*some])), kinds[i % 2]))
-        for i, some in enumerate(columns)
-    ]
-
-
-# With 30 rows of each of ten classes a row out of fold scores below average for its own label. The
-# pool's full maps read the scores backwards, which new rows do not repay; one model does so too.
-BACKWARDS = pytest.mark.xfail(reason="maps of ten classes learn the bias of folds", strict=True)
-
-
-@pytest.mark.parametrize(
-    ("k", "n_models"), [(4, 2), pytest.param(10, 25, marks=[pytest.mark.slow, BACKWARDS])]
-)
-def test_a_blend_of_labels_that_are_noise_shows_no_skill(k, n_models):
-    auc, difference, covered = [], [], []
-    for seed in range(6):
-        X, y = noise(300, k, seed)
-        new, labels = noise(500, k, 100 + seed)
-        model = CalibratedClassifier(members_of_columns(n_models), random_state=seed).fit(X, y)
-        p = model.oob_probability_
-        auc.append(roc_auc_score(y, p, multi_class="ovr"))
-        difference.append(log_loss(y, p) - log_loss(labels, model.predict_proba(new)))
-        confidence = model.predict_confidence(new)
-        covered.append(((confidence.lower <= 1 / k) & (confidence.upper >= 1 / k)).mean())
-    assert np.mean(auc) < 0.5 + 3 * np.std(auc) / 6**0.5
-    assert np.mean(difference) > -3 * np.std(difference) / 6**0.5
-    assert np.mean(covered) > 0.85
-
-
 def test_one_group_is_refused_by_a_blend_of_frozen_models():
-    X, y = noise(60, 2, 0)
+    X, y = draw_noise(60, 2, 0)
     members = [(name, FrozenEstimator(GaussianNB().fit(X, y))) for name in "ab"]
     with pytest.raises(ValueError, match="groups must be two or more with several estimators"):
         CalibratedClassifier(members).fit(X, y, groups=np.zeros(60))

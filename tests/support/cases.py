@@ -42,6 +42,12 @@ def draw_grid(n=120, seed=0, k=2):
     return X[:n], y[:n], X[n:]
 
 
+def draw_noise(n, k, seed):
+    """Features that tell nothing of the labels, of which each of k is as frequent."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 6)), rng.permutation(np.arange(n) % k)
+
+
 def fit(estimator, X, y, groups=None, **settings):
     """Fit a classifier with its groups, if there are any."""
     model = CalibratedClassifier(estimator, random_state=0, **settings)

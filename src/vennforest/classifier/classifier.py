@@ -584,10 +584,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
 
         Models that did not see a row score it, and calibrators fitted without its fifth of the
-        rows calibrate that score; of a blend the maps and weights are fitted without it too. Models
-        of other folds have seen the row, which shows with ten classes of a few dozen rows each:
-        keep rows apart to judge these. NaN for rows that calibrate nothing. Computed at each
-        access.
+        rows calibrate that score; of a blend the maps and weights are fitted without it too. NaN
+        for rows that calibrate nothing. Computed at each access.
         """
         return predict_training_rows(self._state)[1]
 
