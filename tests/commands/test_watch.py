@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,11 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 import vennforest
 from support.commands import run
-from vennforest.commands.models import CalibratorFile
 from vennforest.export import from_json, to_json
 from vennforest.monitoring import Monitor
-from vennforest.report.numbers import rounded_down
-from vennforest.report.watched import _before_and_since
 
 ARGUMENTS = ("-t", "sold", "--time", "day")
 KEPT = ("evidence", "max_evidence", "alarm_row", "rows", "changes")
@@ -261,32 +257,6 @@ def test_a_calibrator_without_scores_to_compare_with_is_refused(watch, tmp_path)
     pd.DataFrame({"s": scores}).to_csv(tmp_path / "s.csv", index=False)
     code, _, err = watch(tmp_path / "c.json", tmp_path / "s.csv", "--score", "s")
     assert code == 2 and "keeps no scores" in err
-
-
-def test_shares_before_and_since_a_change_are_those_of_its_rows_or_of_the_reference():
-    monitor = SimpleNamespace(classes_=np.array(["a", "b"]), reference_shares_=[0.7, 0.3])
-    y, p = np.array([*"aabbb"]), np.array([[0.9, 0.1]] * 2 + [[0.4, 0.6]] * 3)
-    of_a, _ = _before_and_since(monitor, y, p, 3)[0]
-    assert of_a["share_before"] == pytest.approx(2 / 3) and of_a["share_since"] == 0
-    assert of_a["predicted_before"] == pytest.approx(2.2 / 3)
-    assert of_a["predicted_since"] == pytest.approx(0.4)
-    of_a, _ = _before_and_since(monitor, y, p, 0)[0]
-    assert of_a["share_before"] == 0.7 and of_a["share_since"] == 0.4
-
-
-def test_examples_of_a_calibrator_are_the_scores_that_it_was_given():
-    s, y = np.array([3.0, -1.0, 2.0, 2.5]), np.array(["a", "b", "b", "a"])
-    calibrator = vennforest.VennAbers().fit(s, y, increasing=False)
-    scores, labels = CalibratorFile(calibrator, None, {}).examples()
-    assert sorted(zip(scores, labels, strict=True)) == sorted(zip(s, y, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(1.0, "1"), (19.999999999, "20"), (49, "20"), (1234, "1,000"), (1e300, "1,000,000")],
-)
-def test_chances_are_rounded_to_the_cautious_side(value, words):
-    assert rounded_down(value) == words
 
 
 def test_rows_that_wait_are_in_no_statistic_and_the_sums_add_up(folder, watch, tmp_path):
