@@ -9,6 +9,7 @@ import pytest
 
 import vennforest
 from commands.calibrating import apply, calibrate, calibrator_in, draw_probabilities, read_csv
+from report.reading import numbers_in
 from support.commands import refused, run
 from vennforest import VennAbers
 from vennforest.calibrators import METHODS
@@ -71,9 +72,12 @@ def test_a_calibrator_says_what_it_is(data, tmp_path, capsys, method):
 
 
 def test_what_cannot_be_shown(data, tmp_path, capsys):
-    assert "No such file" in refused(capsys, "show", tmp_path / "no.skops")
-    assert "is not a model file" in refused(capsys, "show", data)
-    assert "Is a directory" in refused(capsys, "show", tmp_path)
+    for path, message in (
+        (tmp_path / "no.skops", "No such file"),
+        (data, "is not a model file"),
+        (tmp_path, "Is a directory"),
+    ):
+        assert message in refused(capsys, "show", path)
 
 
 def test_the_record_of_a_calibrator_survives_later_steps(tmp_path, capsys):
@@ -149,9 +153,10 @@ def test_apply_for_other_shares_of_the_classes(scored, capsys, method):
     yes, no = before * 0.1 / share, (1 - before) * 0.9 / (1 - share)
     after = read_csv(folder / "out.csv")["p(yes)"]
     np.testing.assert_allclose(after, yes / (yes + no), atol=1e-12)
-    for wrong in ("maybe=0.1", "yes", "yes=often"):
-        assert "--prior must be LABEL=SHARE" in refused(capsys, *apply(folder, "--prior", wrong))
-    assert "1.5" in refused(capsys, *apply(folder, "--prior", "yes=1.5"))
+    expected = "--prior must be LABEL=SHARE"
+    wrong = dict.fromkeys(("maybe=0.1", "yes", "yes=often"), expected) | {"yes=1.5": "1.5"}
+    for entry, message in wrong.items():
+        assert message in refused(capsys, *apply(folder, "--prior", entry))
 
 
 def test_rows_without_a_score_are_kept(scored, capsys):
@@ -168,7 +173,7 @@ def test_rows_without_a_score_are_kept(scored, capsys):
         assert "finite scores, got NaN" in refused(capsys, *apply(folder, data="holes.csv"))
         for data in ("holes.csv", "holes.parquet"):
             assert run(*apply(folder, *keep, data=data)) == 0
-            assert "Note: 58 rows have no score" in capsys.readouterr().err
+            assert 58 in numbers_in(capsys.readouterr().err) and (~has_score).sum() == 58
             rows = read_csv(folder / "out.csv")
             assert rows["id"].tolist() == frame["id"].tolist()
             assert rows.loc[~has_score, "label":].isna().all(axis=None)
