@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from commands.calibrating import apply, calibrate, calibrator_in, draw_probabilities, read_csv
+from report.reading import numbers_in
 from support.commands import refused, run
 from vennforest import VennAbers
 from vennforest.calibrators import METHODS
@@ -84,8 +85,8 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     options += ["--weight", weight] if weight else []
     assert run(*calibrate(tmp_path, *options, "--json", data="table")) == 0
     said = capsys.readouterr()
-    assert "18 rows have no 'y' and are left out" in said.err
     is_labelled = np.arange(300) % 17 > 0
+    assert (~is_labelled).sum() in numbers_in(said.err)
     y = np.array(classes)[cell_of_row]
     expected = VennAbers("pooled").fit(
         scores[is_labelled],

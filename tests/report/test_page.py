@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from report.reading import has_in_turn
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
 from vennforest.report import check, figures
@@ -120,7 +121,7 @@ def test_many_classes_are_drawn_in_part(monkeypatch, draw_only):
     monkeypatch.setattr("vennforest.report.figures.MAX_CLASS_DIAGRAMS", 2)
     y = np.repeat(np.arange(4), 60)
     html = render(check(y, np.random.default_rng(0).dirichlet(np.ones(4), 240)))
-    assert "the 2 most frequent of 4 classes" in html
+    assert has_in_turn(re.sub("<.*?>", " ", html), [2, 4])  # that these are not all classes
     assert html.count('alt="Calibration of class') == 2
 
 
@@ -253,8 +254,10 @@ def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw
     evaluation = replace(cancer, findings=replace(cancer.findings, sections={"sites": section}))
     page = render(evaluation)
     text = "|".join(part.strip() for part in Page(page).text if part.strip())
-    assert "|A|1,200|400|0.50 (0.40\u00a0to\u00a00.60)|" in text and "|3|0|–|" in text
-    assert "Off beyond chance: slope in <" in text and '<a href="#sites">' in page
+    rows = "|A|1,200|400|0.50 (0.40\u00a0to\u00a00.60)|", "|3|0|–|"
+    for part in (*rows, "Off beyond chance: slope in <"):
+        assert part in text, part
+    assert '<a href="#sites">' in page
     assert page.count("<figure") == cancer_html.count("<figure") + 1
     assert SCRIPT not in page
     summary = json.loads(json.dumps(evaluation.summary()))
