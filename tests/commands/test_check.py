@@ -74,11 +74,13 @@ def test_grades_are_tested_and_compared_with_earlier_ones(
         for key, value in expected.items():
             assert row[key] == pytest.approx(value, abs=1e-12)
     assert section["rejected"] == {"too low": ["1", "2", "3"], "too high": []}
+    assert "“1” are too low in 1, 2 and 3 (" in err  # beside the verdict
     assert verdict["failures"]["grades"] == "grades: too low in 1, 2 and 3"
     assert verdict["failures"]["grades"] in verdict["sentence"] and verdict["sentence"] in err
     stability = section["numbers"]["stability"]
     assert stability["index"] == pytest.approx(psi) and stability["pvalue"] > 0.05
     assert has_in_turn(page, [psi, stability["pvalue"], stability["limit"]], 0.00005)
+    assert "the shares of the grades differ as by chance" in page
     assert '<a href="#grades">Grades</a>' in page and 'alt="Observed rates' in page
     assert all(f'<section id="{anchor}">' in page for anchor in sections)
 
@@ -314,6 +316,8 @@ def test_columns_of_probabilities_are_judged_with_their_bounds(predictions, caps
     summary = json.loads(out)
     assert summary["rows"] == 149 and {row["part"] for row in summary["subgroups"]} == {"x", "y"}
     assert [1] in [numbers_in(note) for note in summary["notes"]]  # without a probability
+    taken_for = "'p(yes)' is taken for the probability of 'yes'"
+    assert any(note.startswith(taken_for) for note in summary["notes"])
     mean = pd.read_csv(predictions[1])["p(yes)"].mean()
     assert summary["positive"] == "yes"
     assert summary["methods"]["p(yes)"]["expected"] == pytest.approx(mean)

@@ -168,6 +168,7 @@ def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
     assert moved == ["size"] and len(found["shifted"]) == 2 and found["reference"] == "train.csv"
     assert has_in_turn(text, [len(moved), len(found["shifted"])])
     assert has_in_turn(text, found["expected"]["accuracy"], 0.0005)
+    assert "corrected for how frequent each kind of row is" in text
     model = vennforest.load(folder / "model.skops")
     accuracy = (model.predict(new[["size", "town"]]) == new["sold"].to_numpy()).mean()
     _, lower, upper = found["expected"]["accuracy"]

@@ -25,8 +25,11 @@ def wards(shifts, n=9000, seed=2):
 def test_groups_and_sites_that_are_off_are_named_and_no_other():
     y, p, ward = wards((0.6, -0.7, 0, 0, 0, 0))
     for options, name in (({"by": {"ward": ward}}, "groups"), ({"site": ward}, "sites")):
-        verdict = check(y, p, **options).verdict
+        evaluation = check(y, p, **options)
+        verdict, rejected = evaluation.verdict, evaluation.findings.rejected
         assert verdict.action in ("check", "recalibrate")
+        if name == "groups":
+            assert rejected == {"by ward": {"too low": ["A"], "too high": ["B"]}}
         clause = verdict.failures[name]
         assert {*"ABCDEF"} & set(clause.split()) == {*"AB"} and clause in verdict.sentence
     y, p, ward = wards((0, 0, 0, 0, 0, 0))

@@ -174,6 +174,7 @@ def test_the_headline_names_sites_that_are_off(by_hospital):
     evaluation = by_hospital[-1]
     verdict, findings = evaluation.verdict, evaluation.findings
     assert verdict.action == "check" and verdict.failures["sites"] in verdict.sentence
+    assert ". On all rows " in verdict.sentence
     assert {"North"} <= set(findings.rejected["sites"]["observed over expected"])
     assert any(numbers_in(note) == [5] for note in evaluation.notes)  # rows without a site
     table = evaluation.summary()["sections"]["sites"]["frame"]
