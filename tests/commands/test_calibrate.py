@@ -1,4 +1,4 @@
-"""The commands calibrate and apply: scores of any system."""
+"""The command ``calibrate``: scores of any system."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The command ``show``: what a model file or a calibrator says of itself."""
+"""The commands ``apply``, ``sql`` and ``show``: what calibrators and models contain and answer."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The options ``--grades`` and ``--segments`` of the command ``check``."""
+"""The command ``check``: columns, models and calibrators, grades, segments, sites, promises."""
 
 import hashlib
 import json

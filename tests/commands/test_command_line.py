@@ -1,4 +1,4 @@
-"""The command line: help, messages, exit codes, and what a terminal shows."""
+"""The command line: help, messages and exit codes."""
 
 import json
 import re

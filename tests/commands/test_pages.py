@@ -1,4 +1,4 @@
-"""Columns that divide the rows of a table stand as they are written."""
+"""Options of pages, and columns that divide the rows of a table as they are written."""
 
 import pandas as pd
 import pytest

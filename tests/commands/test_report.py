@@ -1,4 +1,4 @@
-"""The commands ``report`` and ``check``."""
+"""The command ``report``: advised commands, predictions of the folds, sites and figures."""
 
 import itertools
 import json

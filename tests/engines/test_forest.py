@@ -1,4 +1,4 @@
-"""Tasks on partitions, in one process: what partitions add up to, and what they refuse."""
+"""Forests over partitions, in one process: what they are equal to, and what they refuse."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Measures of methods, their differences, and the choice of one method."""
+"""Measures of methods, their chance errors, and the rows that they take."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The section of check on another population."""
+"""Sections on other models, segments and another population."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What the numbers sentences_on in words."""
+"""Advice that follows the numbers, and headlines that agree with the reasons."""
 
 from collections import Counter
 from dataclasses import replace
