@@ -205,36 +205,36 @@ APPLICATION_FAULTS = {
             "if not verdict.on_folds else []",
         ),
     ],
-    "commands/test_report.py::what_check_advises_reads_the_table_and_the_model_as_check_did": [
+    "commands/test_check.py::what_check_advises_reads_the_table_and_the_model_as_check_did": [
         ("commands/check.py", 'options.words(["prior", *FORM])', 'options.words(["prior"])'),
         ("commands/check.py", 'options.words(["prior", *FORM])', "options.words(FORM)"),
         ("commands/check.py", ', *_repeated("--trust", options.trusted)', ""),
         ("commands/options.py", "words.append(option)", "pass"),
     ],
-    "commands/test_report.py::the_advised_update_is_that_of_the_page_with_the_groups": [
+    "commands/test_check.py::the_advised_update_is_that_of_the_page_with_the_groups": [
         ("commands/check.py", 'options.words(["groups"])', "options.words([])"),
     ],
-    "commands/test_calibrate_apply.py::the_command_that_check_prints_works_as_it_stands": [
+    "commands/test_check.py::the_command_that_check_prints_works_as_it_stands": [
         (
             "commands/check.py",
             "models[evaluation.verdict.method].entries",
             "models[evaluation.verdict.method].names",
         ),
     ],
-    "commands/test_calibrate_apply.py::check_judges_a_column_as_of_its_class_whatever_is": [
+    "commands/test_check.py::check_judges_a_column_as_of_its_class_whatever_is": [
         ("commands/check.py", "if columns.of_first else [1 - p, p]", "if False else [1 - p, p]"),
     ],
-    "commands/test_calibrate_apply.py::rows_without_a_score_are_kept": [
+    "commands/test_calibrators.py::rows_without_a_score_are_kept": [
         (
             "tables/labelled_scores.py",
             "self.n_rows - self.left_out.n_unscored",
             "self.n_rows",
         ),
     ],
-    "commands/test_calibrate_apply.py::what_cannot_be_calibrated": [
+    "commands/test_calibrate.py::what_cannot_be_calibrated": [
         ("commands/calibrate.py", "if 0.5 - area > MIN", "if area - 0.5 > MIN"),
     ],
-    "commands/test_calibrate_apply.py::the_probability_of_the_first_of_two_classes_is": [
+    "commands/test_calibrate.py::the_probability_of_the_first_of_two_classes_is": [
         (
             "commands/calibrate.py",
             "classes[0 if rows.columns.of_first else 1]",
@@ -263,17 +263,17 @@ APPLICATION_FAULTS = {
             ".fit(calibrator._check_new(examples[0]), examples[1][::-1]",
         ),
     ],
-    "commands/test_calibrate_apply.py::apply_for_other_shares_of_the_classes": [
+    "commands/test_calibrators.py::apply_for_other_shares_of_the_classes": [
         (
             "commands/calibrators.py",
             "with_shares(file.calibrator, options.prior)",
             "file.calibrator",
         ),
     ],
-    "commands/test_watch.py::examples_of_a_calibrator_are_the_scores_that_it_was_given": [
+    "commands/test_models.py::examples_of_a_calibrator_are_the_scores_that_it_was_given": [
         ("commands/models.py", "scores if reversed_at is None else reversed_at - scores", "scores"),
     ],
-    "commands/test_report.py::a_check_that_fails_a_build": [
+    "commands/test_check.py::a_check_that_fails_a_build": [
         (
             "report/verdict.py",
             'excludes 1" if low > 1 or high < 1',
@@ -281,20 +281,20 @@ APPLICATION_FAULTS = {
         ),
         ("commands/pages.py", "options.tolerance / 100", "options.tolerance"),
     ],
-    "commands/test_command_line.py::the_most_frequent_class_is_named_first": [
+    "commands/test_terminal.py::the_most_frequent_class_is_named_first": [
         ("commands/terminal.py", "key=lambda item: -item[1]", "key=lambda item: item[1]"),
     ],
-    "commands/test_calibrate_apply.py::a_calibrator_as_a_query": [
+    "commands/test_calibrators.py::a_calibrator_as_a_query": [
         ("commands/calibrators.py", '"confidence": confidence', '"confidence": False'),
     ],
-    "commands/test_show.py": [
+    "commands/test_calibrators.py": [
         (
             "commands/calibrators.py",
             "calibrator.reversed_at_ is None",
             "calibrator.reversed_at_ is not None",
         ),
     ],
-    "commands/test_check_validation.py::grades_are_tested_and_compared_with_earlier_ones": [
+    "commands/test_check.py::grades_are_tested_and_compared_with_earlier_ones": [
         (
             "report/sections.py",
             '(("share", grade), ("reference", reference))',
@@ -324,7 +324,7 @@ APPLICATION_FAULTS = {
             "min(DEFAULT_TOLERANCE, share)",
         ),
     ],
-    "report/test_verdict.py::costs_are_compared_with_the_best_constant_decision": [
+    "report/test_comparison.py::costs_are_compared_with_the_best_constant_decision": [
         ("report/comparison.py", "float(gap[1 - positive] / (gap", "float(gap[positive] / (gap"),
         (
             "report/comparison.py",
@@ -339,7 +339,7 @@ APPLICATION_FAULTS = {
             "with_ends(key, estimate.value, estimate.high, estimate.low)",
         ),
     ],
-    "report/test_measures.py::difference_is_the_corrected_resampled_t_interval": [
+    "report/test_comparison.py::difference_is_the_corrected_resampled_t_interval": [
         ("report/comparison.py", "(1 / k + ratio)", "(1 / k)"),
     ],
     "report/test_check.py::each_class_has_recall_precision_and_mean_probability": [
@@ -361,16 +361,18 @@ APPLICATION_FAULTS = {
             "accuracy=mean(p.argmax(axis=1) == codes)",
             "accuracy=mean(p.argmax(axis=1) != codes)",
         ),
+    ],
+    "report/test_numbers.py::rows_are_rounded_up_and_amounts_have_a_sign": [
         ("report/numbers.py", "math.ceil(n / step - 1e-9)", "math.floor(n / step - 1e-9)"),
     ],
-    "report/test_verdict.py::slope_and_observed_over_expected_are_each_tested_at_half_the": [
+    "report/test_comparison.py::slope_and_observed_over_expected_are_each_tested_at_half_the": [
         (
             "report/comparison.py",
             "level=1 - CALIBRATION_TEST_LEVEL / 2",
             "level=1 - CALIBRATION_TEST_LEVEL * 20",
         ),
     ],
-    "report/test_verdict.py::the_finding_is_of_the_level_that_is_most_off": [
+    "report/test_words.py::the_finding_is_of_the_level_that_is_most_off": [
         ("report/findings.py", "int(gap.to_numpy().argmax())", "int(gap.to_numpy().argmin())"),
     ],
     "report/test_verdict.py::the_reason_says_what_the_tests_say": [
@@ -380,31 +382,31 @@ APPLICATION_FAULTS = {
             '{{ "do not " if m.is_rejected else "" }}reject',
         ),
     ],
-    "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows": [
+    "report/test_watched.py::shares_before_and_since_a_change_are_those_of_its_rows": [
         (
             "report/watched.py",
             'monitor.reference_shares_[j] if when == "before"',
             '1 / len(of_classes) if when == "before"',
         ),
     ],
-    "commands/test_watch.py::chances_are_rounded_to_the_cautious_side": [
+    "report/test_numbers.py::chances_are_rounded_to_the_cautious_side": [
         (
             "report/numbers.py",
             "max(digit for digit in (1, 2, 5) if digit * power <= value)",
             "min(digit for digit in (1, 2, 5) if digit * power <= value)",
         ),
     ],
-    "commands/test_watch.py::shares_before_and_since_a_change_are_those_of_its_rows_or": [
+    "report/test_watched.py::shares_before_and_since_a_change_are_those_of_its_rows_or": [
         (
             "report/watched.py",
             'slice(0, n_until)), ("since", slice(n_until, None))',
             'slice(n_until, None)), ("since", slice(0, n_until))',
         ),
     ],
-    "report/test_evaluate.py::a_fold_has_the_intervals_of_its_model_at_level_95": [
+    "report/test_training.py::a_fold_has_the_intervals_of_its_model_at_level_95": [
         ("report/training.py", "CONFIDENCE_LEVEL = 0.95", "CONFIDENCE_LEVEL = 0.9"),
     ],
-    "report/test_evaluate.py::a_class_that_a_fold_never_saw_has_probability_0_and_no_interval": [
+    "report/test_training.py::a_class_that_a_fold_never_saw_has_probability_0_and_no_interval": [
         (
             "report/training.py",
             "high = np.ones((n, len(classes)))",
@@ -414,7 +416,7 @@ APPLICATION_FAULTS = {
     "report/test_splits.py": [
         ("report/splits.py", "np.flatnonzero(part < i), np", "np.flatnonzero(part != i), np"),
     ],
-    "report/test_alternatives.py::a_gain_within_chance_is_no_advice": [
+    "report/test_sections.py::a_gain_within_chance_is_no_advice": [
         (
             "report/sections.py",
             "better += [name] if low > 0 else []",
@@ -445,7 +447,7 @@ APPLICATION_FAULTS = {
             '("bound_low", "95% from"',
         ),
     ],
-    "commands/test_report.py::thresholds_with_a_promise_are_on_the_page": [
+    "commands/test_check.py::thresholds_with_a_promise_are_on_the_page": [
         ("report/sections.py", '"specificity": (~flagged, ~y)', '"specificity": (~flagged, y)'),
         (
             "report/sections.py",
@@ -453,13 +455,13 @@ APPLICATION_FAULTS = {
             "for delta in (0.05, 0.05, 0.95)",
         ),
     ],
-    "report/test_check.py::the_positive_class_is_the_rarer_one_unless_named": [
+    "report/test_findings.py::the_positive_class_is_the_rarer_one_unless_named": [
         ("report/findings.py", "int(counts.argmin())", "int(counts.argmax())"),
     ],
     "report/test_figures.py::files_contain_what_is_drawn": [
         ("report/figures.py", '"low95", "high95", "rows")', '"high95", "low95", "rows")'),
     ],
-    "report/test_updates.py::updates_are_those_of_update": [
+    "report/test_sections.py::updates_are_those_of_update": [
         (
             "report/sections.py",
             "[TITLES[name] for name in frame.index]",
@@ -580,7 +582,7 @@ APPLICATION_FAULTS = {
         ("validation/update.py", "df = X.shape[1] - smaller", "df = X.shape[1]"),
         ("validation/update.py", "theta[:1], 1 + theta[1:]", "theta[:1], theta[1:]"),
     ],
-    "report/test_updates.py::a_model_has_the_prior_shift_beside_them": [
+    "report/test_sections.py::a_model_has_the_prior_shift_beside_them": [
         ("validation/update.py", "factors = shares / self.prior", "factors = self.prior / shares"),
     ],
     "validation/test_update.py::gains_are_those_of_rows_that_no_update_saw": [

@@ -2,8 +2,12 @@
 
 from functools import cache
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
+
+from commands.calibrating import draw
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,3 +29,12 @@ def empty_pictures(request, draw_only):
     """Leave the pictures empty unless a test asks for them; tests/report looks at all of them."""
     if "pictures" not in request.fixturenames:
         draw_only()
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """Return a table of scores and labels, and the folder of its file."""
+    scores, y = draw()
+    frame = pd.DataFrame({"id": np.arange(len(y)), "s": scores, "y": y})
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    return frame, tmp_path

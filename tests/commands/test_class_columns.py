@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from support.commands import refused, run
 from support.partitions import engine_of
-from vennforest import IsotonicCalibration, PlattScaling, ScoreCounts
+from vennforest import IsotonicCalibration, PlattScaling, ScoreCounts, VennAbers
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import make_calibrator
 from vennforest.engines._tasks import calibrate_partitions
@@ -255,9 +255,11 @@ def test_a_number_may_be_written_otherwise_in_the_name_of_its_column(rng, tmp_pa
     frame = frame.assign(**dict.fromkeys([*forms[:4], "other"], p[:, 0]))
     frame.to_csv(tmp_path / "t.csv", index=False)
     fit = ("calibrate", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "c.json", "-s")
+    expected = VennAbers("pooled").fit(p[:, 1], frame["y"].astype(int)).predict_proba([0.3])
     for form in forms:
         assert run(*fit, form) == 0
-        assert "the score is that of '0'" in capsys.readouterr().err
+        calibrator = from_json((tmp_path / "c.json").read_text())
+        assert_allclose(calibrator.predict_proba([0.3]), expected, atol=1e-9)
 
 
 def test_independent_scores_of_each_class_are_calibrated_with_on_score(rng, tmp_path, capsys):

@@ -8,9 +8,11 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
+from report.reading import has_in_turn
 from support.commands import refused, run
 from vennforest import CalibratedClassifier, save, update
 from vennforest.export import from_json
+from vennforest.validation.update import TITLES
 
 
 @pytest.fixture
@@ -44,9 +46,10 @@ def test_calibrate_updates_probabilities(folder, capsys):
         calibrator.predict_proba(frame["p"]), result.predict_proba(frame["p"])
     )
     assert run(*calibrate(folder, "auto")) == 0
-    text = capsys.readouterr().err
-    assert "Move the intercept. The largest model is better than keeping (p < 0.001)" in text
-    assert "a gain of 0." in text and "over keeping (95% interval 0." in text
+    text, result = capsys.readouterr().err, update(frame["p"], frame["y"])
+    assert f"{TITLES['intercept']}. {result.reason}" in text
+    ends = [result.gain[name] for name in ("gain", "gain_low", "gain_high")]
+    assert has_in_turn(text, [ends[0], 95, *ends[1:]], 0.02)
     assert run("apply", folder / "c.json", folder / "p.parquet", "-o", folder / "o.parquet") == 0
     assert pd.read_parquet(folder / "o.parquet")["p(yes)"].mean() > frame["p"].mean() + 0.1
 

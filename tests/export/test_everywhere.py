@@ -16,11 +16,8 @@ from vennforest import (
 )
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, PlattScaling
-from vennforest.calibrators.formula import FormulaFunction, Score
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.export import to_json, to_onnx, to_sql
-from vennforest.export.formulas import scaled_formula
-from vennforest.multiprobability import scale_into_bounds
 
 SEED = 20261123
 SLOW = ("duckdb", "postgres", "sqlite", "spark")
@@ -138,21 +135,6 @@ def test_no_intervals_of_what_gives_none():
     for export in (to_json, to_sql):
         with pytest.raises(InputError, match="confidence must be False: PlattScaling gives no"):
             export(model, confidence=True)
-
-
-def test_scaling_into_bounds():
-    """Drawn rows, some with zeros, and with bounds that leave one point: to 1e-12."""
-    rng = np.random.default_rng(20261125)
-    for _ in range(60):
-        k = int(rng.integers(3, 8))
-        at = rng.dirichlet(np.full(k, rng.choice([0.05, 1.0])))
-        lower = at * rng.choice([0.0, 1.0, rng.random()], k)
-        upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], k)
-        p = rng.random(k) * rng.choice([0.0, 1.0, 1e-200, 1e-9], k)
-        rows = [0.0 * Score() + row for row in (p, lower, upper)]
-        scaled = FormulaFunction(scaled_formula(*rows, k))(np.ones((1, k)))
-        expected = scale_into_bounds(p[None], lower[None], upper[None])
-        np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-12)
 
 
 def test_single_rows_have_the_numbers_of_many(cases):

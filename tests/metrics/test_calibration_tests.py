@@ -1,11 +1,17 @@
-"""Tests of the calibration of several classes, of groups, weights and few events."""
+"""Tests of calibration: formulas, levels, groups, weights and few events."""
+
+import math
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import binomtest, chi2
 
+from oracles import formulas as oracle
+from support.cases import close, draw_estimates
+from vennforest import metrics
 from vennforest.metrics import calibration_tests, kuiper_test, spiegelhalter_test
-from vennforest.metrics.variance import share_interval, share_pvalue
+from vennforest.metrics.calibration_tests import range_sf
 
 
 def draw(rng, p, u=None):
@@ -80,14 +86,60 @@ def test_no_p_value_with_few_groups_that_correlate():
     assert np.isnan(calibration_tests(three, np.full((300, 3), 1 / 3), groups=groups).pvalue)
 
 
-def test_the_count_of_weighted_rows_has_one_exact_test():
-    rng = np.random.default_rng(3)
-    n = 40
-    w = rng.gamma(2, 1, n)
-    for events in (0, 3, 6):
-        y, p = rng.permutation(np.arange(n) < events), np.full(n, 0.1)
-        pvalue = share_pvalue(y.astype(float), w, 0.1)
-        low, high = share_interval(y.astype(float), None, w, 1 - pvalue, exact=True)
-        assert pvalue == 1 or min(abs(low - 0.1), abs(high - 0.1)) < 1e-9
-        tests = calibration_tests(y, p, sample_weight=w, classes=[0, 1])
-        assert tests.pvalues == {"count": pytest.approx(pvalue)}
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_spiegelhalter_agrees_with_the_slow_one(k):
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        n = int(rng.integers(1, 30))
+        p = rng.dirichlet(np.ones(k), n)
+        y = rng.integers(0, k, n)
+        z, pvalue = metrics.spiegelhalter_test(y, p, classes=range(k))
+        np.testing.assert_allclose(
+            z, oracle.spiegelhalter_z(y.tolist(), p.tolist()), rtol=1e-9, atol=1e-9
+        )
+        close(pvalue, 2 * stats.norm.sf(abs(z)))
+
+
+def test_cumulative_tests_agree_with_the_slow_ones():
+    rng = np.random.default_rng(8)
+    for _ in range(120):
+        y, p = draw_estimates(rng)
+        p = p.clip(0.001, 0.999)
+        spread = oracle.cumulative_differences(y.tolist(), p.tolist())
+        close(metrics.kuiper_test(y, p, classes=[0, 1]).statistic, spread, 1e-10)
+
+
+def test_the_law_of_the_range_of_a_brownian_motion():
+    x = np.linspace(0, 12, 24001)
+    sf = np.array([range_sf(v) for v in x])
+    assert sf[0] == 1
+    assert (np.diff(sf) <= 1e-14).all()
+    close((sf.sum() - (sf[0] + sf[-1]) / 2) * (x[1] - x[0]), math.sqrt(8 / math.pi), 1e-9)
+    # Both series meet: no jump where one hands over to the other.
+    assert np.abs(np.diff(sf, 2)).max() < 1e-5
+    assert range_sf(0.05) == 1
+    assert 0 < range_sf(12.0) < 1e-30
+    assert range_sf(math.inf) == 0
+
+
+@pytest.mark.parametrize("test", [metrics.spiegelhalter_test, metrics.kuiper_test])
+@pytest.mark.parametrize("k", [2, 4])
+def test_level_under_calibration_and_power_without(test, k):
+    rng = np.random.default_rng(10)
+    p = np.clip(rng.dirichlet(np.ones(k), (300, 1000)), 1e-12, 1)
+    p /= p.sum(axis=2, keepdims=True)
+    y = (rng.random((300, 1000, 1)) > np.cumsum(p, axis=2)).sum(axis=2).clip(max=k - 1)
+    pvalues = np.array([test(a, b, classes=range(k)).pvalue for a, b in zip(y, p, strict=True)])
+    for level in (0.05, 0.2, 0.5):
+        rejected = np.mean(pvalues <= level)
+        spread = 4 * math.sqrt(level * (1 - level) / 300)
+        assert level - spread - 0.06 <= rejected <= level + spread
+    sharp = p**2 / (p**2).sum(axis=2, keepdims=True)
+    for a, b in zip(y[:20], sharp[:20], strict=True):
+        assert test(a, b, classes=range(k)).pvalue < 1e-3
+
+
+@pytest.mark.parametrize("test", [metrics.spiegelhalter_test, metrics.kuiper_test])
+def test_estimates_without_variance(test):
+    assert test([0, 1], [0.0, 1.0]) == (0.0, 1.0)
+    assert test([0, 1], [1.0, 1.0]) == (math.inf, 0.0)

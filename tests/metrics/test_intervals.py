@@ -1,10 +1,9 @@
-"""Interval measures and the curves that plots draw."""
+"""Sorted bounds and intervals of rows, for plots."""
 
 import numpy as np
 import pytest
 
-from oracles import formulas as oracle
-from support.cases import close, draw_estimates
+from support.cases import close
 from vennforest import metrics
 from vennforest.multiprobability import Multiprobability
 
@@ -52,31 +51,3 @@ def test_interval_curve_orders_and_thins():
     assert curve.event == "predicted label"
     assert curve.outcome.all()
     close(np.sort(curve.low), np.sort(many.of_label()[0]))
-
-
-def test_reliability_curve_agrees_with_the_slow_one():
-    rng = np.random.default_rng(4)
-    for _ in range(40):
-        y, p = draw_estimates(rng)
-        options = {"bins": 5, "strategy": "uniform", "classes": [0, 1]}
-        curve = metrics.reliability_curve(y, p, **options)
-        codes = [oracle._bin_of(q, 5) for q in p.tolist()]
-        means = oracle._means_of_bins(y.tolist(), p.tolist(), codes, [1] * len(p))
-        close(np.column_stack([curve.bin_weight, curve.bin_estimate, curve.bin_share]), means)
-        fitted = oracle.isotonic_max_min(p, y)
-        for q, value in zip(curve.corp_estimate, curve.corp_share, strict=True):
-            close(value, float(fitted[q]))
-        # The corners say all: between them the fit lies on the same level.
-        for q, value in fitted.items():
-            if q not in curve.corp_estimate:
-                close(np.interp(q, curve.corp_estimate, curve.corp_share), float(value))
-        close(curve.positives.sum(), np.sum(y))
-        close(curve.negatives.sum(), len(y) - np.sum(y))
-        close(curve.estimate, np.unique(p))
-
-
-def test_reliability_curve_names_its_event():
-    p = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]])
-    assert metrics.reliability_curve(["a", "c"], p, classes=list("abc")).event == "predicted label"
-    assert metrics.reliability_curve(["a", "c"], p, classes=list("abc"), pos_label="b").event == "b"
-    assert metrics.reliability_curve(["a", "c"], [0.1, 0.2]).event == "c"

@@ -5,12 +5,10 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 
 skops = pytest.importorskip("skops.io")
@@ -26,9 +24,7 @@ from vennforest import (  # noqa: E402
 )
 from vennforest._messages import InputError  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
-from vennforest.persistence.forests import pack_forest  # noqa: E402
 from vennforest.persistence.model_file import FORMAT_VERSION  # noqa: E402
-from vennforest.persistence.parts import is_trusted  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = X[::5], Y[::5]
@@ -168,58 +164,6 @@ def test_an_archive_that_unpacks_to_gigabytes_is_not_read(path, tmp_path, monkey
     rewritten(path, lambda schema, header, parts: parts.update(bomb=zeros))
     with pytest.raises(InputError, match="would unpack to"):
         vennforest.load(path)
-
-
-@pytest.fixture(scope="module")
-def forest():
-    return RandomForestClassifier(4, random_state=0).fit(X, Y)
-
-
-def point(name, value):
-    def change(nodes):
-        nodes[name][0] = value
-        return nodes
-
-    return "nodes", change
-
-
-@pytest.mark.parametrize(("name", "change"), [
-    point("left_child", 10**6),
-    point("right_child", 0),
-    point("feature", 30),
-    ("counts", lambda counts: counts + 1),
-    ("bare_forest", lambda forest: RandomForestClassifier(2).fit(*load_iris(return_X_y=True))),
-    ("values", lambda values: values[:, :1]),
-    ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"][:-1]}),
-])  # fmt: skip
-def test_arrays_that_are_no_forest_are_refused(forest, name, change):
-    packed = pack_forest(forest)
-    with pytest.raises(ValueError):
-        replace(packed, **{name: change(getattr(packed, name))}).forest()
-
-
-@pytest.mark.parametrize(
-    "forge",
-    [
-        lambda tree: vars(tree).update(n_classes_=7),
-        lambda tree: vars(tree).update(n_outputs_=2),
-        lambda tree: vars(tree).pop("max_depth"),
-        lambda tree: vars(tree).update(criterion="none"),
-    ],
-    ids=["n_classes_", "n_outputs_", "no max_depth", "criterion"],
-)
-def test_trees_that_could_not_predict_are_refused(forest, forge):
-    packed = pack_forest(forest)
-    forge(packed.bare_trees[0])
-    with pytest.raises((ValueError, AttributeError)):
-        packed.forest()
-
-
-@pytest.mark.parametrize("name", ["numpy", "warnings", "check_cv", "train_test_split", "numbers"])
-def test_of_the_splitters_module_splitters_alone_are_read(name):
-    assert not is_trusted(f"sklearn.model_selection._split.{name}")
-    for splitter in ("KFold", "GroupShuffleSplit", "RepeatedStratifiedKFold", "PredefinedSplit"):
-        assert is_trusted(f"sklearn.model_selection._split.{splitter}")
 
 
 def test_commands_and_loading_import_neither_torch_nor_dask(path):

@@ -1,12 +1,12 @@
 """Probabilities that exist already: given, or of a fitted model."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 
+from report.reading import numbers_in
 from support.report_data import calibrated, table_of
 from vennforest import CalibratedClassifier, Multiprobability, VennAbers
 from vennforest.report import check
@@ -41,18 +41,6 @@ def test_predictions_of_every_shape():
         check(["a"] * 120, p)
 
 
-def test_the_positive_class_is_the_rarer_one_unless_named():
-    y, p, _ = calibrated(200, 4)
-    turned = np.where(y == "yes", "a rare one", "common")
-    evaluation = check(turned, 1 - p)  # the column is of the second class, "common"
-    assert evaluation.predictions.label == "a rare one"
-    assert evaluation.findings.auc.value > 0.6
-    named = check(turned, p, positive="a rare one")
-    assert named.predictions.label == "a rare one"
-    assert named.findings.best.brier == evaluation.findings.best.brier
-    assert check([0, 1] * 20, [0.4, 0.6] * 20).predictions.label == 1
-
-
 @pytest.fixture(scope="module")
 def model():
     forest = RandomForestClassifier(30, random_state=0)
@@ -84,21 +72,14 @@ def test_equal_probabilities_stay_equal_where_every_class_has_a_column():
     assert areas[0] == areas[1]
 
 
-def test_segments_take_dates_by_year():
-    y, p, rng = calibrated(400, 3)
-    dates = rng.choice(["2024-03-01", "2024-05-01", "2025-01-31", "2026-07-04"], 400)
-    segments = pd.DataFrame({"opened": dates})
-    frame = check(y, p, positive="yes", segments=segments).sections["segments"].frame
-    assert {"opened = 2024", "opened = 2025"} <= set(frame.index)
-
-
 def test_a_model_judged_on_its_own_rows_says_so(model):
     X, y = table_of(300, 7)
     new, labels = table_of(200, 8)
     order = np.random.default_rng(0).permutation(300)
     for rows in (np.arange(300), order):
         evaluation = check(y[rows], model, X=X.iloc[rows])
-        assert evaluation.verdict.action == "check" and "trained on these" in str(evaluation)
+        assert evaluation.verdict.action == "check" and evaluation.findings.origin.trained_on_rows
+        assert evaluation.verdict.sentence.startswith("Test the model on other rows first")
         assert list(evaluation.sections) == ["predictors"]
     assert not check(labels, model, X=new).findings.origin.trained_on_rows
 
@@ -108,10 +89,12 @@ def test_no_coverage_is_claimed_where_calibration_is_rejected():
     elsewhere, labels = table_of(600, 8)
     labels = np.where(np.random.default_rng(0).random(600) < 0.4, "yes", labels)  # 20 points off
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
-    text = str(check(labels, model, X=elsewhere).verdict)
-    assert "do not hold" in text and "95% of cases" not in text
-    fresh, same = table_of(600, 9)
-    assert "in 95% of cases" in str(check(same, model, X=fresh).verdict)
+    heading, coverage = "How precisely the probabilities are known", "in 95% of cases"
+    for rows, y, is_right in ((elsewhere, labels, False), (*table_of(600, 9), True)):
+        evaluation = check(y, model, X=rows)
+        assert evaluation.findings.best.is_rejected != is_right
+        assert (coverage in evaluation.verdict.reasons[heading]) == is_right
+        assert (coverage in str(evaluation.verdict)) == is_right
 
 
 def test_a_calibrator_is_judged_on_scores():
@@ -154,9 +137,10 @@ def test_values_with_weights_are_those_of_repeated_rows(k):
     low, high = (weighted.methods.iloc[0][f"log_loss_{end}"] for end in ("low", "high"))
     alone = [repeated.methods.iloc[0][f"log_loss_{end}"] for end in ("low", "high")]
     assert high - low > alone[1] - alone[0]  # of fewer observations
-    assert "have weight 0" in str(weighted.notes)
+    noted = [numbers_in(note) for note in weighted.notes]
+    assert noted[0][0] == (weight == 0).sum() and weighted.findings.rows == (weight > 0).sum()
     effective = weight.sum() ** 2 / (weight**2).sum()
-    assert f"intervals are those of {effective:.0f} effective rows" in weighted.to_text()
+    assert noted[-1] == [round(effective)] and weighted.notes[-1] in weighted.to_text()
 
 
 def test_rows_lost_before_the_horizon_do_not_make_right_probabilities_wrong():
@@ -168,7 +152,9 @@ def test_rows_lost_before_the_horizon_do_not_make_right_probabilities_wrong():
     evaluation = check(y, p, follow_up=(time, horizon), positive=1)
     row = evaluation.methods.iloc[0]
     assert row["observed_expected_low"] < 1 < row["observed_expected_high"]
-    assert "lost before the horizon" in str(evaluation.notes)
+    n_lost = int(((time < horizon) & (y == 0)).sum())
+    assert evaluation.findings.rows == 4000 - n_lost
+    assert any(n_lost in numbers_in(note) for note in evaluation.notes)
     known = (time >= horizon) | ((y == 1) & (time <= horizon))
     naive = check((y & (time <= horizon))[known], p[known], positive=1)
     assert naive.methods.iloc[0]["observed_expected_low"] > 1

@@ -1,4 +1,4 @@
-"""Measures of methods, their differences, and the choice of one method."""
+"""Measures of methods, their chance errors, and the rows that they take."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,11 @@ from scipy.stats import t as student
 from sklearn.metrics import log_loss, roc_auc_score
 
 from oracles.metrics import rows_of_auc, rows_of_slope
+from report.reading import numbers_in
 from support.report_data import calibrated
-from vennforest import Multiprobability
 from vennforest.calibrators import METHODS
 from vennforest.metrics import calibration_error, calibration_line
-from vennforest.report import check, numbers
-from vennforest.report.comparison import choose, compare_losses, difference_over_folds
+from vennforest.report import check
 from vennforest.report.measures import (
     MethodEstimates,
     Predictions,
@@ -126,87 +125,6 @@ def test_how_often_probabilities_are_called_miscalibrated(grouped):
     assert n_exceeding[0.0] <= 3 and n_exceeding[0.04] >= 18
 
 
-def test_difference_is_the_corrected_resampled_t_interval():
-    fold = np.repeat([0, 1, 2], 4)
-    predictions = Predictions(np.array([0, 1]), fold * 0, fold, fold, {})
-    first = np.arange(12.0)
-    gap = difference_over_folds(first, np.zeros(12), predictions)
-    means = [first[fold == i].mean() for i in range(3)]
-    assert gap.mean == first.mean()
-    # Nadeau & Bengio: (1/K + n_test/n_train) times the variance, t with K − 1 = 2 degrees.
-    assert gap.margin == pytest.approx(4.302653 * np.sqrt((1 / 3 + 1 / 2) * np.var(means, ddof=1)))
-    assert not difference_over_folds(first, first, predictions).clear
-
-
-def choice_of(p_by_method, bounded, codes, fold):
-    estimates = {}
-    for name, p in p_by_method.items():
-        table = np.column_stack([1 - p, p])
-        bounds = Multiprobability(table, table, np.array([0, 1])) if name in bounded else None
-        estimates[name] = MethodEstimates(table, bounds)
-    predictions = Predictions(np.array([0, 1]), codes, fold, fold, estimates, positive=1)
-    measures = {m: measure(predictions, e) for m, e in estimates.items()}
-    method, rule = choose(measures, predictions, 0.02)
-    against = {m: compare_losses(m, method, predictions) for m in measures}
-    return method, rule, against
-
-
-def test_the_rule_of_the_recommendation():
-    rng = np.random.default_rng(0)
-    n = 3000
-    p = rng.random(n)
-    codes, fold = (rng.random(n) < p).astype(int), np.arange(n) % 10
-    coarse = np.where(p > 0.5, 0.75, 0.25)
-    methods = {
-        "none": p**3, "platt": p.clip(0.001, 0.999), "venn": coarse, "venn-abers": p * 0.98 + 0.01,
-    }  # fmt: skip
-    method, rule, against = choice_of(methods, ("venn", "venn-abers"), codes, fold)
-    assert method == "venn-abers" and "with bounds" in rule
-    assert against["venn"].clear and against["venn"].mean > 0
-    assert against["none"].clear and against["none"].mean > 0
-    assert choice_of(methods, (), codes, fold)[0] in ("platt", "venn-abers")
-    # Bounds do not make up for a log loss that is clearly worse.
-    assert choice_of(methods, ("venn",), codes, fold)[0] in ("platt", "venn-abers")
-    # Log losses within chance of each other: the better ranking decides, and the rule says so.
-    few = slice(0, 60)
-    level = {"none": p[few], "venn": coarse[few], "venn-abers": (p * 0.9 + 0.05)[few]}
-    method, rule, _ = choice_of(level, ("venn", "venn-abers"), codes[few], fold[few])
-    assert method == "venn-abers" and "ranking" in rule
-
-
-def test_a_method_that_ruled_out_what_happened_is_not_level_with_others():
-    """By the Brier score it is no worse, and it alone is within the tolerance."""
-    rng = np.random.default_rng(1)
-    p = rng.random(3000)
-    codes, fold = (rng.random(3000) < p).astype(int), np.arange(3000) % 10
-    sure = p.copy()
-    sure[np.flatnonzero(codes == 1)[0]] = 0.0
-    methods = {"none": p**2, "venn-abers": 0.5 + 0.8 * (p - 0.5), "isotonic": sure}
-    method, _, against = choice_of(methods, ("venn-abers",), codes, fold)
-    assert method == "venn-abers" and against["isotonic"].loss == "Brier score"
-
-
-def test_percentages_never_round_to_certainty():
-    assert numbers.percent(0.99999) == "99.9990%" and numbers.percent(1.0) == "100.0%"
-    assert numbers.percent(1e-9) == "<0.0001%" and numbers.percent(1 - 1e-9) == ">99.9999%"
-    assert numbers.percent(0.123) == "12.3%" and numbers.percent(0.002) == "0.20%"
-    for p in (1e-12, 1e-7, 0.00042, 0.0099, 0.5, 0.9951, 1 - 1e-5, 1 - 1e-12):
-        text = numbers.probability(p)
-        assert text.startswith("<") or text.startswith(">") or 0 < float(text) < 1
-    assert numbers.probability(0.0) == "0.000" and numbers.probability(1.0) == "1.000"
-
-
-def test_numbers_have_as_many_digits_as_tell_them_apart():
-    assert numbers.points(0.0000004) == "<0.0001" and numbers.points(-0.131) == "13.1"
-    assert numbers.area(0.99996) == ">0.999" and numbers.area(1.0) == "1.000"
-    assert numbers.common_decimals([0.00201, 0.00203, float("nan")]) == 6
-    assert numbers.common_decimals([0.1, 0.3]) == 3 and numbers.common_decimals([]) == 3
-    assert numbers.with_margin(0.017, 0.16) == "0.02 ± 0.16"
-    assert numbers.with_margin(0.016, 0.0012) == "0.0160 ± 0.0012"
-    assert numbers.with_margin(0.0, 0.0) == "0 ± 0"
-    assert numbers.amounts([1200.0, 1200.0004], -0.0004) == ["1,200.00000", "1,200.00040"]
-
-
 def test_rows_for_narrow_intervals():
     rng = np.random.default_rng(6)
     for _ in range(300):
@@ -235,10 +153,17 @@ def test_the_slope_is_as_precise_as_the_rows_promise():
     assert (slope.high - slope.low) / 2 == pytest.approx(0.1, rel=0.1)
     evaluation = check(y, p)
     sentence = evaluation.verdict.reasons["How many rows narrow intervals take"]
-    assert "Riley et al. 2021" in sentence and f"here are {n:,}." in sentence
-    reasons = check([0, 1] * 50, [0.5] * 100).verdict.reasons
-    constant = reasons["How many rows narrow intervals take"]
-    assert "slope" not in constant and "number of events" in constant
+    needed = evaluation.findings.rows_needed["calibration slope within ±0.1"]
+    assert needed == pytest.approx(rows_for_precision(p, slope.value)[
+        "calibration slope within ±0.1"], rel=1e-9)  # fmt: skip
+    assert numbers_in(sentence)[-1] == n
+    constant = check([0, 1] * 50, [0.5] * 100)
+    sentence = constant.verdict.reasons["How many rows narrow intervals take"]
+    needed = constant.findings.rows_needed
+    assert not 0 < needed.pop("calibration slope within ±0.1") < 1e9 and len(needed) == 2
+    *shown, _, n = (n for n in numbers_in(sentence) if n >= 100)  # before the year of the paper
+    assert n == 100 and shown == pytest.approx([*needed.values()], rel=0.02)
+    assert "slope" not in sentence
 
 
 def test_accuracy_and_what_chance_exceeds_in_one_table_of_twenty():
@@ -247,4 +172,3 @@ def test_accuracy_and_what_chance_exceeds_in_one_table_of_twenty():
     m = measure(predictions_of(codes), MethodEstimates(p), seed=3)
     assert m.accuracy == pytest.approx((p.argmax(axis=1) == codes).mean())
     assert m.chance_limit == pytest.approx(np.quantile(chance_errors(p[:, 1], 3), 0.95))
-    assert numbers.rounded_up(1201) == "1,300" and numbers.rounded_up(1200) == "1,200"

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from report.reading import has_in_turn
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
 from vennforest.report import check, figures
@@ -99,12 +100,11 @@ def test_a_column_shows_what_its_title_says(columns, titles):
 def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     text = " ".join(" ".join(Page(cancer_html).text).split())
     m = cancer.methods
-    for number in (m.loc["none", "brier"], m.loc["venn-abers", "auc"], m.loc["platt", "log_loss"]):
-        assert f"{number:.3f}" in text
-    assert cancer.verdict.sentence in text
-    assert "vennforest fit" in text and "vennforest report --example breast-cancer" in text
-    assert "Train it:" in text and "0f" * 32 in text
-    assert "Always “operate”" in text
+    numbers = m.loc["none", "brier"], m.loc["venn-abers", "auc"], m.loc["platt", "log_loss"]
+    commands = "vennforest fit", "vennforest report --example breast-cancer", "Train it:"
+    parts = [cancer.verdict.sentence, *commands, "0f" * 32, "Always “operate”"]
+    for part in (*parts, *(f"{number:.3f}" for number in numbers)):
+        assert part in text, part
     n_infinite = int(np.isinf(m["log_loss"]).sum())
     assert ("∞" in text) == bool(n_infinite)
     line = m.loc[cancer.verdict.method]
@@ -121,7 +121,7 @@ def test_many_classes_are_drawn_in_part(monkeypatch, draw_only):
     monkeypatch.setattr("vennforest.report.figures.MAX_CLASS_DIAGRAMS", 2)
     y = np.repeat(np.arange(4), 60)
     html = render(check(y, np.random.default_rng(0).dirichlet(np.ones(4), 240)))
-    assert "the 2 most frequent of 4 classes" in html
+    assert has_in_turn(re.sub("<.*?>", " ", html), [2, 4])  # that these are not all classes
     assert html.count('alt="Calibration of class') == 2
 
 
@@ -157,22 +157,10 @@ def test_subgroups_over_time_have_a_picture(draw_only):
     draw_only("time-0")
     y, p, rng = calibrated(600, 3)
     days = pd.date_range("2023-01-01", periods=600, freq="12h").strftime("%Y-%m-%d")
-    html = render(check(y, p, by={"day": days, "site": rng.choice(["a", "b"], 600)}))
+    evaluation = check(y, p, by={"day": days, "site": rng.choice(["a", "b"], 600)})
+    html = render(evaluation)
     assert html.count('alt="Observed and expected by') == 1
-    assert "By site" in html and "By day, by month" in html
-
-
-def test_the_summary_is_json(cancer):
-    summary = json.loads(json.dumps(cancer.summary(), allow_nan=False))
-    assert summary["verdict"]["method"] == cancer.verdict.method
-    assert summary["methods"]["venn"]["width"] == cancer.methods.loc["venn", "width"]
-    assert {c: row["n"] for c, row in summary["classes"].items()} == {
-        "benign": 357,
-        "malignant": 212,
-    }
-    assert summary["classes"]["benign"]["recall"] == cancer.classes.loc["benign", "recall"]
-    assert summary["methods"]["none"]["width"] is None
-    assert len(summary["thresholds"]) == len(cancer.thresholds)
+    assert re.findall("<h3>By (.*?)</h3>", html) == ["day, by month", "site"]
 
 
 def seen_in_browser(tmp_path, page, *options):
@@ -266,8 +254,10 @@ def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw
     evaluation = replace(cancer, findings=replace(cancer.findings, sections={"sites": section}))
     page = render(evaluation)
     text = "|".join(part.strip() for part in Page(page).text if part.strip())
-    assert "|A|1,200|400|0.50 (0.40\u00a0to\u00a00.60)|" in text and "|3|0|–|" in text
-    assert "Off beyond chance: slope in <" in text and '<a href="#sites">' in page
+    rows = "|A|1,200|400|0.50 (0.40\u00a0to\u00a00.60)|", "|3|0|–|"
+    for part in (*rows, "Off beyond chance: slope in <"):
+        assert part in text, part
+    assert '<a href="#sites">' in page
     assert page.count("<figure") == cancer_html.count("<figure") + 1
     assert SCRIPT not in page
     summary = json.loads(json.dumps(evaluation.summary()))

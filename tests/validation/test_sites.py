@@ -7,6 +7,7 @@ from scipy.special import expit
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
+from report.reading import numbers_in
 from vennforest import CalibratedClassifier
 from vennforest.metrics import Estimates, auc_interval, calibration_line
 from vennforest.metrics.variance import SCALES
@@ -171,10 +172,11 @@ def test_every_site_is_predicted_by_a_model_of_the_others(by_hospital):
 
 def test_the_headline_names_sites_that_are_off(by_hospital):
     evaluation = by_hospital[-1]
-    sentence = evaluation.verdict.sentence
-    assert "Look at these parts before use: sites: observed over expected in " in sentence
-    assert "North" in sentence and ". On all rows " in sentence
-    assert "5 rows have no site and are left out." in evaluation.notes
+    verdict, findings = evaluation.verdict, evaluation.findings
+    assert verdict.action == "check" and verdict.failures["sites"] in verdict.sentence
+    assert ". On all rows " in verdict.sentence
+    assert {"North"} <= set(findings.rejected["sites"]["observed over expected"])
+    assert any(numbers_in(note) == [5] for note in evaluation.notes)  # rows without a site
     table = evaluation.summary()["sections"]["sites"]["frame"]
     assert [row["Site"] for row in table] == [*SITES, "pooled", "another site"]
     assert table[1]["observed_expected"] > 1.3
@@ -185,7 +187,7 @@ def test_sites_that_are_alike_are_not_named():
     evaluation = evaluate(
         X.to_numpy(), y, estimator=LogisticRegression(), methods=["venn-abers"], site=site
     )
-    assert "sites" not in evaluation.verdict.sentence
+    assert not evaluation.verdict.failures["sites"]
     assert not any(evaluation.sections["sites"].rejected.values())
 
 

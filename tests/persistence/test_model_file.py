@@ -32,7 +32,6 @@ from vennforest import CalibratedClassifier, MixedForestClassifier, PlattScaling
 from vennforest._messages import InputError
 from vennforest.calibrators import METHODS
 from vennforest.persistence import read_header
-from vennforest.persistence.forests import pack_forest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning", "ignore:.*converge")
 
@@ -152,23 +151,6 @@ def test_data_frames_with_text_and_dates(tmp_path):
     header = read_header(tmp_path / "model.skops")
     assert header["features"] == list(X.columns) and header["classes"] == ["no", "yes"]
     assert {"skrub", "scikit-learn", "numpy", "scipy", "skops"} <= set(header["libraries"])
-
-
-@pytest.mark.parametrize(
-    "kind", [RandomForestClassifier, ExtraTreesClassifier, MixedForestClassifier]
-)
-def test_packed_trees_are_the_same(kind):
-    X, y = IRIS[0].copy(), IRIS[1]
-    X[::5, 1] = np.nan
-    model = kind(7, random_state=1).fit(X, y)
-    again = pack_forest(model).forest()
-    for tree, other in zip(model.estimators_, again.estimators_, strict=True):
-        assert vars(tree).keys() == vars(other).keys() and tree.random_state == other.random_state
-        state, other_state = tree.tree_.__getstate__(), other.tree_.__getstate__()
-        for name in state["nodes"].dtype.names:
-            np.testing.assert_array_equal(state["nodes"][name], other_state["nodes"][name])
-        np.testing.assert_array_equal(state["values"], other_state["values"])
-        assert state["max_depth"] == other_state["max_depth"]
 
 
 def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):

@@ -1,14 +1,10 @@
 """Every option of every command, given twice: lists add up, and one value is refused."""
 
-from types import SimpleNamespace
-
-import numpy as np
 import pytest
 import typer
 
 from vennforest._files import read_json
 from vennforest._validation import InputError
-from vennforest.commands.models import numbers_of_labels
 from vennforest.commands.options import app
 
 COMMANDS = typer.main.get_command(app).commands
@@ -67,13 +63,6 @@ def test_comma_lists_add_up(name, param, monkeypatch):
     assert parsed(name, monkeypatch, *words)[param.name] == ["a", "b", "c"]
     with pytest.raises(InputError, match=f"{option} must name one or more"):
         parsed(name, monkeypatch, f"{option}= ,")
-
-
-@pytest.mark.parametrize("entries", [["1=.2", "1=.3"], ["1=.2", "0=.1", "1=.2"]])
-def test_a_label_twice(entries):
-    model = SimpleNamespace(classes_=np.array([0, 1]))
-    with pytest.raises(InputError, match="--mean of '1' must be given once, got it twice"):
-        numbers_of_labels(model, entries, "--mean", "MEAN")
 
 
 @pytest.mark.parametrize(

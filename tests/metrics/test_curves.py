@@ -1,9 +1,10 @@
-"""Confidence bands of calibration curves, and differences of net benefit."""
+"""Reliability curves and confidence bands, against slow versions and the R package."""
 
 import numpy as np
 import pytest
 
 from oracles import bands as oracle
+from oracles import formulas
 from support.cases import close, draw_estimates
 from vennforest import metrics
 from vennforest.metrics._inputs import EventEstimates
@@ -77,44 +78,7 @@ def test_band_is_that_of_the_r_package(monkeypatch):
     assert [tuple(float(f"{end:.3g}") for end in area) for area in areas[:3]] == printed
 
 
-def cases(n_cases, seed):
-    rng = np.random.default_rng(seed)
-    for _ in range(n_cases):
-        n = int(rng.integers(2, 30))
-        y = rng.integers(0, 2, n)
-        p, q = (rng.random(n).round(rng.integers(1, 3)) for _ in range(2))
-        yield rng, n, y, p, q if rng.random() < 0.8 else p
-
-
-def test_difference_of_net_benefit_is_that_of_the_rows():
-    for rng, n, y, p, q in cases(100, 3):
-        at = np.append(rng.choice([*p, *q], 2).clip(0.01, 0.99), rng.uniform(0.01, 0.99))
-        groups = rng.integers(0, 5, n) if rng.random() < 0.5 else None
-        if groups is not None and len(set(groups)) == 1:
-            continue
-        level = rng.choice([0.5, 0.95])
-        options = {"versus": q, "groups": groups, "level": level, "classes": [0, 1]}
-        curve = metrics.decision_curve(y, p, at, **options)
-        for i, threshold in enumerate(at):
-            rows = range(n) if groups is None else groups
-            mean, margin = oracle.difference_of_net_benefit(y, p, q, threshold, rows, level)
-            ends = curve.difference[i], curve.difference_low[i], curve.difference_high[i]
-            largest = max(1, threshold / (1 - threshold))  # of any rows
-            close(ends, (mean, max(mean - margin, -largest), min(mean + margin, largest)))
-            close(curve.versus[i] + mean, curve.net_benefit[i])
-
-
-def test_of_one_group_no_difference_is_known():
-    curve = metrics.decision_curve([0, 1], [0.1, 0.2], [0.5], versus=[0.3, 0.6], groups=[1, 1])
-    assert np.isnan([curve.difference_low, curve.difference_high]).all()
-
-
 @pytest.mark.parametrize(("measure", "options", "message"), [
-    (metrics.decision_curve, {"versus": [0.1]}, "versus must have the rows of p"),
-    (metrics.decision_curve, {"versus": [0.1, 2]}, r"p must lie in \[0, 1\], got 2"),
-    (metrics.decision_curve, {"groups": [1]}, r"groups must have shape \(2,\), got \(1,\)"),
-    (metrics.decision_curve, {"versus": None, "groups": [1]}, "groups must have shape"),
-    (metrics.decision_curve, {"level": 1}, "level must"),
     (metrics.calibration_band, {"level": 0}, "level must"),
     (metrics.calibration_band, {"sample_weight": [1, 2]}, "groups and sample_weight must be None"),
     (metrics.calibration_band, {"y": [1, 1]}, "y must contain at least two classes"),
@@ -123,8 +87,6 @@ def test_of_one_group_no_difference_is_known():
     (metrics.reliability_curve, {"band": "confidence", "groups": [1, 2]}, "groups and sam"),
 ])  # fmt: skip
 def test_refused_options(measure, options, message):
-    if measure == metrics.decision_curve:
-        options = {"thresholds": [0.5], "versus": [0.3, 0.4], **options}
     with pytest.raises(ValueError, match=message):
         measure(**{"y": [0, 1], "p": [0.1, 0.2], **options})
 
@@ -139,3 +101,31 @@ def test_reliability_curve_has_the_corners_of_the_band():
     for at, low, high in zip(x, *read(band, x), strict=True):
         close(np.interp(at, curve.band_estimate, curve.band_low), low)
         close(np.interp(at, curve.band_estimate, curve.band_high), high)
+
+
+def test_reliability_curve_agrees_with_the_slow_one():
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        y, p = draw_estimates(rng)
+        options = {"bins": 5, "strategy": "uniform", "classes": [0, 1]}
+        curve = metrics.reliability_curve(y, p, **options)
+        codes = [formulas._bin_of(q, 5) for q in p.tolist()]
+        means = formulas._means_of_bins(y.tolist(), p.tolist(), codes, [1] * len(p))
+        close(np.column_stack([curve.bin_weight, curve.bin_estimate, curve.bin_share]), means)
+        fitted = formulas.isotonic_max_min(p, y)
+        for q, value in zip(curve.corp_estimate, curve.corp_share, strict=True):
+            close(value, float(fitted[q]))
+        # The corners say all: between them the fit lies on the same level.
+        for q, value in fitted.items():
+            if q not in curve.corp_estimate:
+                close(np.interp(q, curve.corp_estimate, curve.corp_share), float(value))
+        close(curve.positives.sum(), np.sum(y))
+        close(curve.negatives.sum(), len(y) - np.sum(y))
+        close(curve.estimate, np.unique(p))
+
+
+def test_reliability_curve_names_its_event():
+    p = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]])
+    assert metrics.reliability_curve(["a", "c"], p, classes=list("abc")).event == "predicted label"
+    assert metrics.reliability_curve(["a", "c"], p, classes=list("abc"), pos_label="b").event == "b"
+    assert metrics.reliability_curve(["a", "c"], [0.1, 0.2]).event == "c"

@@ -1,54 +1,15 @@
-"""Displays draw what the measures computed, into the axes they are given."""
-
-import sys
+"""Reliability diagrams draw what the measures computed, into the axes they are given."""
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from sklearn.datasets import make_classification  # noqa: E402
-from sklearn.ensemble import RandomForestClassifier  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
-
-from vennforest import CalibratedClassifier, metrics  # noqa: E402
-from vennforest.multiprobability import Multiprobability  # noqa: E402
-from vennforest.plots import (  # noqa: E402
-    IntervalDisplay,
-    ReliabilityDisplay,
-)
+from plots.drawing import draw_predictions, drawn, ends_of, texts
+from vennforest import metrics
+from vennforest.plots import ReliabilityDisplay
 
 LONG = "a method whose name is so long that no legend could ever contain all of it"
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def draw_predictions(n=200, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return np.where(rng.random(n) < p, "yes", "no"), p
-
-
-def intervals(n):
-    _, p = draw_predictions(n)
-    low, high = (p - 0.1).clip(0, 1), (p + 0.1).clip(0, 1)
-    lower, upper = np.column_stack([1 - high, low]), np.column_stack([1 - low, high])
-    return Multiprobability(lower, upper, np.array(["no", "yes"]))
-
-
-def drawn(figure):
-    figure.canvas.draw()
-    return np.asarray(figure.canvas.buffer_rgba())
-
-
-def texts(ax):
-    legend = ax.get_legend()
-    return [text.get_text() for text in (legend.texts if legend else ax.texts)]
 
 
 def test_reliability_shows_the_curve_of_the_measures():
@@ -94,6 +55,7 @@ def test_reliability_of_several_methods(n_methods, n):
 
 def test_reliability_parts_can_be_left_out_and_axes_given():
     y, p = draw_predictions()
+    plt = pytest.importorskip("matplotlib.pyplot")
     _, (left, right) = plt.subplots(1, 2, layout="constrained")
     ReliabilityDisplay.from_predictions(y, p, ax=left)
     options = {"histogram": False, "band": False, "statistics": False, "title": "Forest"}
@@ -124,60 +86,6 @@ def test_reliability_from_estimator(k):
     assert len(both.lines_) == 2
     # Labels of one class only still have the model's classes.
     ReliabilityDisplay.from_estimator(model, X[y == 0], y[y == 0])
-
-
-@pytest.mark.parametrize(("n", "labelled"), [(1, False), (20, True), (3000, False)])
-def test_intervals(n, labelled):
-    y = draw_predictions(n)[0] if labelled else None
-    display = IntervalDisplay.from_predictions(y, intervals(n))
-    curve = metrics.interval_curve(y, intervals(n))
-    np.testing.assert_array_equal(display.line_.get_xdata(), curve.x)
-    np.testing.assert_array_equal(display.line_.get_ydata(), curve.p)
-    assert display.ax_.get_ylabel() == "Probability of “yes”"
-    assert ("It happened (top)" in texts(display.ax_)) == labelled
-    shown = "400 of 3,000 shown" in display.ax_.get_xlabel().replace("\n", " ")
-    assert shown == (n == 3000)
-    drawn(display.figure_)
-
-
-def ends_of(collection):
-    """Return lower and upper ends of bars, each of shape (m,)."""
-    segments = np.array(collection.get_segments())
-    return segments[:, 0, 1], segments[:, 1, 1]
-
-
-@pytest.mark.parametrize("mostly", ["low", "high"])
-def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((150, 3))
-    y = rng.random(150) < 1 / (1 + np.exp(-2 * X[:, 0] - (2 if mostly == "high" else -2)))
-    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=0)
-    model.fit(X[30:], y[30:])
-    new = X[:30]
-    p, m = model.predict_proba(new)[:, 1], model.predict_multiprobability(new)
-    known = model.predict_confidence(new)
-    display = IntervalDisplay.from_estimator(model, new, y[:30])
-    order = np.lexsort((m.p1, m.p0, p))
-    np.testing.assert_array_equal(display.line_.get_ydata(), p[order])
-    for drawn_bars, lower, upper in (
-        (display.bounds_, m.lower, m.upper),
-        (display.confidence_, known.lower, known.upper),
-    ):
-        low, high = ends_of(drawn_bars)
-        np.testing.assert_array_equal(low, lower[order, 1])
-        np.testing.assert_array_equal(high, upper[order, 1])
-    thick, thin = display.bounds_.get_linewidth()[0], display.confidence_.get_linewidth()[0]
-    assert thick > 2 * thin
-    names = {"Probability", "Venn–Abers bounds", "95% confidence interval"}
-    assert names <= set(texts(display.ax_))
-    drawn(display.figure_)
-
-
-def test_without_matplotlib_one_sentence(monkeypatch):
-    for name in ("matplotlib", "matplotlib.pyplot"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"plots need matplotlib: .* 'vennforest\[all\]'"):
-        ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.8])
 
 
 def test_logarithmic_axes():

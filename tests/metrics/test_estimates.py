@@ -1,19 +1,16 @@
-"""Decompositions, scores and input of the measures, against slow versions and other packages."""
+"""Brier decompositions, calibration errors and confidence, against their slow versions."""
 
 import math
 from functools import partial
 from typing import get_args
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import brier_score_loss
 
 from oracles import formulas as oracle
 from support.cases import close, draw_estimates
 from vennforest import metrics
-from vennforest.metrics import Estimates
-from vennforest.metrics._inputs import check_probabilities
 from vennforest.metrics.estimates import ErrorKind
 
 MEASURES = {
@@ -112,57 +109,38 @@ def test_one_class_and_one_example(name):
             measure(y, p)
 
 
-def test_class_missing_from_y_keeps_its_column():
-    p = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
-    found = metrics.brier_decomposition(["a", "c"], p, classes=["a", "b", "c"])
-    close(found.brier, (0.98 + 1.26) / 2)
-    with pytest.raises(ValueError, match=r"p must have a column for each of 2 classes.*classes="):
-        metrics.brier_decomposition(["a", "c"], p)
+def test_binned_errors_agree_with_the_slow_ones():
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        y, p = draw_estimates(rng)
+        bins, w = int(rng.integers(1, 20)), rng.integers(1, 4, len(y))
+        options = {"bins": bins, "sample_weight": w, "classes": [0, 1]}
+        codes = [oracle._bin_of(q, bins) for q in p.tolist()]
+        if rng.random() < 0.4:
+            options["strategy"] = "quantile"
+            codes = oracle.quantile_bins(p.tolist(), bins, w.tolist())
+        gaps = oracle.calibration_gaps(y.tolist(), p.tolist(), codes, w.tolist())
+        for kind, expected in (
+            ("expected", math.fsum(share * gap for share, gap in gaps)),
+            ("maximum", max(gap for _, gap in gaps)),
+            ("root-mean-square", math.sqrt(math.fsum(share * gap**2 for share, gap in gaps))),
+        ):
+            close(metrics.calibration_error(y, p, kind=kind, **options), expected)
 
 
-@pytest.mark.parametrize(("y", "p", "options", "message"), [
-    ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN in row 1"),
-    ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
-    (
-        [0, 1],
-        [[0.5, 0.6], [1, 0]],
-        {},
-        "p must have rows that sum to 1 within what their digits allow, got a sum of 1.1 in row 0",
-    ),
-    ([0, 1, 2], [0.1, 0.2, 0.3], {}, "p must have a column for each of 3 classes"),
-    ([0, 1], [0.1, 0.2], {"pos_label": 7}, r"pos_label must be one of .*, got 7"),
-    ([0, 1], [0.1, 0.2], {"bins": 0}, "bins must be an integer >= 1, got 0"),
-    ([0, 1], [0.1, 0.2], {"strategy": "width"}, "strategy must be one of .*, got 'width'"),
-])  # fmt: skip
-def test_bad_input_is_named(y, p, options, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.brier_decomposition(y, p, **options)
-
-
-@pytest.mark.parametrize("decimals", [2, 3, 4])
-def test_rounded_probabilities_are_taken(decimals):
-    p = np.random.default_rng(4).dirichlet(np.ones(5), 200)
-    got = check_probabilities(p.round(decimals))
-    assert np.abs(got.sum(axis=1) - 1).max() < 1e-12
-    assert np.abs(got - p).max() < 3 * 10.0**-decimals
-    wrong = p.round(decimals)
-    wrong[17, 0] += 0.1
-    with pytest.raises(ValueError, match=r"sum to 1 within what .*, got a sum of .* in row 17"):
-        check_probabilities(wrong)
-    assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0  # is let pass
-
-
-@pytest.mark.parametrize("pos_label", [None, "no", "yes"])
-def test_one_column_goes_by_the_class_in_its_name(pos_label):
-    rng = np.random.default_rng(8)
-    p = rng.random(300)
-    y = np.where(rng.random(300) < p, "yes", "no")
-    expected = Estimates(y, np.column_stack([1 - p, p]), pos_label=pos_label)
-    for frame in (pd.DataFrame({"p(no)": 1 - p}), pd.DataFrame({"p(yes)": p})):
-        estimates = Estimates(y, frame, pos_label=pos_label)
-        np.testing.assert_allclose(estimates.p, expected.p, atol=1e-15)
-        assert estimates.positive == expected.positive
-    of_label = p if pos_label != "no" else 1 - p
-    np.testing.assert_array_equal(
-        Estimates(y, of_label, pos_label=pos_label).p[:, expected.positive], of_label
-    )
+def test_errors_of_many_classes_agree_with_the_slow_ones():
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        k, n = int(rng.integers(2, 5)), int(rng.integers(1, 40))
+        p = rng.dirichlet(np.ones(k), n)
+        y = rng.integers(0, k, n)
+        confidence, right = p.max(axis=1).tolist(), (p.argmax(axis=1) == y).astype(int).tolist()
+        guo = oracle.expected_calibration_error(right, confidence)
+        close(metrics.calibration_error(y, p, kind="confidence", classes=range(k)), guo)
+        if k > 2:
+            close(metrics.calibration_error(y, p, classes=range(k)), guo)
+        each = [
+            oracle.expected_calibration_error((y == j).astype(int).tolist(), p[:, j].tolist())
+            for j in range(k)
+        ]
+        close(metrics.calibration_error(y, p, kind="classwise", classes=range(k)), np.mean(each))

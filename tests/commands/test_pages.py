@@ -1,9 +1,9 @@
-"""Columns that divide the rows of a table stand as they are written."""
+"""Options of pages, and columns that divide the rows of a table as they are written."""
 
 import pandas as pd
 import pytest
 
-from vennforest.commands.pages import dividing_columns
+from vennforest.commands.pages import axes_in, dividing_columns, millimetres_in, shares_in
 from vennforest.tables.files import TableFile
 from vennforest.tables.types import texts_of
 
@@ -43,3 +43,27 @@ def test_a_note_says_that_day_and_month_could_be_either():
     notes.clear()
     declared = dividing_columns(None, frame, [], ["day"], {"day": "date %d-%m-%Y"}, notes)["day"]
     assert declared.dt.month.tolist() == [7, 8] and not notes
+
+
+@pytest.mark.parametrize(("text", "width"), [("85mm", 85), ("8.5cm", 85), ("4 in", 101.6)])
+def test_the_width_of_figures_has_a_unit(text, width):
+    assert millimetres_in(text) == pytest.approx(width)
+
+
+@pytest.mark.parametrize("text", ["85", "mm", "2mm", "-85mm", "9m"])
+def test_a_width_without_a_unit_or_sense_is_refused(text):
+    with pytest.raises(ValueError, match="--figure-width must be from 40mm to 500mm"):
+        millimetres_in(text)
+
+
+@pytest.mark.parametrize("text", ["0", ".2,.1", "0,2", "0,.1,.2", "a,b"])
+def test_axes_have_two_ends_in_order(text):
+    assert axes_in("0, .2") == (0, 0.2)
+    with pytest.raises(ValueError, match="--figure-axes must be"):
+        axes_in(text)
+
+
+def test_thresholds_are_numbers():
+    assert shares_in([".02", " 0.1"], "thresholds") == [0.02, 0.1]
+    with pytest.raises(ValueError, match="--thresholds must be like"):
+        shares_in(["low", "high"], "thresholds")

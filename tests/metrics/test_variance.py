@@ -1,0 +1,52 @@
+"""Variances, effective rows and intervals of shares, by hand and against scipy."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from vennforest.metrics import (
+    Estimates,
+    auc_interval,
+    calibration_tests,
+    threshold_table,
+)
+from vennforest.metrics.variance import share_interval, share_pvalue
+
+
+def test_a_weighted_interval_is_that_of_the_effective_rows():
+    rng = np.random.default_rng(2)
+    p, weight = rng.random(60), rng.random(60) * 300
+    y = (rng.random(60) < p).astype(int)
+    table = threshold_table(y, p, [0.5], sample_weight=weight, level=0.95)
+    part = weight[y == 1]
+    n, share = part.sum() ** 2 / (part @ part), table.sensitivity[0]
+    middle, z2 = (share + 1.9207 / n) / (1 + 3.8415 / n), 1.959963984540054**2
+    half = np.sqrt(z2) / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2))
+    low, high = (ends[0] for ends in table.intervals["sensitivity"])
+    assert (low, high) == pytest.approx((middle - half, middle + half), rel=1e-4)
+    weighted = auc_interval(y, p, sample_weight=rng.integers(1, 4, 60) * 1.0)
+    assert 0 < weighted.low < weighted.value < weighted.high < 1
+
+
+def test_survey_weights_of_any_sum_are_no_counts_and_no_warning():
+    rng = np.random.default_rng(21)
+    p = rng.random(300)
+    y, weight = rng.random(300) < p, rng.uniform(0.5, 2, 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        intervals = [Estimates(y, p, sample_weight=weight * of).log_loss() for of in (1, 600)]
+    assert intervals[0].low == pytest.approx(intervals[1].low)
+
+
+def test_the_count_of_weighted_rows_has_one_exact_test():
+    rng = np.random.default_rng(3)
+    n = 40
+    w = rng.gamma(2, 1, n)
+    for events in (0, 3, 6):
+        y, p = rng.permutation(np.arange(n) < events), np.full(n, 0.1)
+        pvalue = share_pvalue(y.astype(float), w, 0.1)
+        low, high = share_interval(y.astype(float), None, w, 1 - pvalue, exact=True)
+        assert pvalue == 1 or min(abs(low - 0.1), abs(high - 0.1)) < 1e-9
+        tests = calibration_tests(y, p, sample_weight=w, classes=[0, 1])
+        assert tests.pvalues == {"count": pytest.approx(pvalue)}
