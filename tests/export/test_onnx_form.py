@@ -25,7 +25,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.semi_supervised import LabelSpreading
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier, PooledCalibration
@@ -482,6 +482,34 @@ def test_ensembles_of_boosters_and_linear_models_are_equal(kind, k, package):
     found = run(to_onnx(model, rows), "X", rows)
     for part, values in of_python(model, rows, confidence=False).items():
         np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-6, err_msg=part)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        OneVsOneClassifier(forest()),
+        OneVsOneClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
+        BaggingClassifier(RidgeClassifier(), n_estimators=4, random_state=0),
+        BaggingClassifier(
+            VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]),
+            n_estimators=4,
+            random_state=0,
+        ),
+        *(
+            StackingClassifier(
+                [("a", LogisticRegression()), ("b", LinearSVC())], stack_method=method, cv=2
+            )
+            for method in ("predict", "decision_function")
+        ),
+    ],
+    ids=["pairs of forests", "pairs", "votes", "votes of votes", "predictions", "decisions"],
+)
+def test_ensembles_of_decisions_and_votes_are_equal(ensemble, k):
+    rows, y = drawn_for(k, k)
+    model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
+    model.fit(rows[:300], y[:300])
+    assert_equal(run(to_onnx(model, rows), "X", rows), of_python(model, rows, confidence=False))
 
 
 def test_one_against_the_rest_of_models_without_probabilities():

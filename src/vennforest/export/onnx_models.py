@@ -15,9 +15,10 @@ from scipy.special import softmax as softmax_of
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import StackingClassifier
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
 
@@ -63,13 +64,18 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
 
 
 def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
-    """Add the mean of several models, or a model of each class against the rest."""
-    parts = []
+    """Add the mean of models or of their votes, or a model of each class against the rest."""
+    is_bag, parts = hasattr(model, "estimators_features_"), []
     for i, member in enumerate(model.estimators_):
         x = rows
-        if hasattr(model, "estimators_features_"):  # of bagging
+        if is_bag:
             x = graph.node("Gather", rows, graph.constant(model.estimators_features_[i]), axis=1)
-        parts.append(add_model_scores(graph, member, x))
+        part = add_model_scores(graph, member, x)
+        is_vote = is_bag and not hasattr(member, "predict_proba")
+        if is_vote or getattr(model, "voting", None) == "hard":
+            codes = graph.constant(np.arange(len(model.classes_)))
+            part = graph.double(graph.node("Equal", _predicted(graph, part), codes))
+        parts.append(part)
     if getattr(model, "weights", None) is not None:
         weights = np.array(model._weights_not_none) / np.sum(model._weights_not_none)
         pairs = zip(weights.tolist(), parts, strict=True)
@@ -84,7 +90,8 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
             return columns
     # Members in single precision, such as XGBoost's, are added up in it: a score that is rounded
     # otherwise than that of an equal calibration example is on another side of a step.
-    p = model.predict_proba(np.zeros((1, model.n_features_in_)))
+    predict = getattr(model, "predict_proba", model.predict)
+    p = predict(np.zeros((1, model.n_features_in_)))
     rounded = graph.single if p.dtype == np.float32 else str
     total = parts[0]
     for part in parts[1:]:
@@ -96,11 +103,65 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     return rounded(graph.value(Written(columns) / of_row.unless_above(0.0, 1.0, of_row)))
 
 
-def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str) -> str:
-    """Add a model of other models' scores: of two classes those of the second."""
-    columns = [add_model_scores(graph, member, rows) for member in model.estimators_]
-    if len(model.classes_) == 2:
-        columns = [graph.value(Written(column).of_class(1)) for column in columns]
+def _predicted(graph: OnnxGraph, scores: str) -> str:
+    """Add the index (n, 1) of the class with the highest score."""
+    return graph.node("ArgMax", scores, axis=1, keepdims=1)
+
+
+def _decisions(graph: OnnxGraph, estimator: Any, rows: str) -> str | None:
+    """Add decision values (n, k), or probabilities of a model without; None if unknown here."""
+    steps, model = split_pipeline(without_frozen(estimator))
+    if isinstance(model, LinearClassifierMixin):
+        rows = _converted(graph, make_pipeline(*steps), rows) if steps else rows
+        decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
+        return with_first(graph, decision, 0.0) if len(model.classes_) == 2 else decision
+    has_both = all(hasattr(estimator, name) for name in ("decision_function", "predict_proba"))
+    return None if has_both else add_model_scores(graph, estimator, rows)
+
+
+def _paired_scores(graph: OnnxGraph, model: OneVsOneClassifier, rows: str) -> str | None:
+    """Add votes and sums of a model for each pair of classes; None if skl2onnx must convert it."""
+    decisions = [_decisions(graph, member, rows) for member in model.estimators_]
+    if None in decisions:
+        return None
+    columns = [graph.value(Written(part).of_class(1)) for part in decisions]
+    wins = [graph.double(_predicted(graph, part)) for part in decisions]
+    return _votes_and_sums(
+        graph,
+        graph.node("Concat", *wins, axis=1),
+        graph.node("Concat", *columns, axis=1),
+        -_signs_of_pairs(len(model.classes_)),
+    )
+
+
+def _signs_of_pairs(k: int) -> FloatArray:
+    """Return 1 for the first class of each pair of k and -1 for the second, (pairs, k)."""
+    identity = np.eye(k)
+    return np.array([identity[i] - identity[j] for i, j in combinations(range(k), 2)])
+
+
+def _votes_and_sums(graph: OnnxGraph, wins: str, decision: str, signs: FloatArray) -> str:
+    """Add the votes of pairs for each class (n, k), and sums of decisions between -1/3 and 1/3.
+
+    ``wins`` (n, pairs) is 1 where the class of sign 1 won, else 0.
+    """
+    votes = affine(graph, wins, signs, (signs < 0).sum(axis=0))
+    sums = Written(affine(graph, decision, signs, np.zeros(signs.shape[1])))
+    return graph.value(Written(votes) + sums / (3.0 * (sums.max(-1.0 * sums) + 1.0)))
+
+
+def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str) -> str | None:
+    """Add a model of other models' scores; None if skl2onnx must convert it."""
+    columns = []
+    for member, method in zip(model.estimators_, model.stack_method_, strict=True):
+        add = _decisions if method == "decision_function" else add_model_scores
+        if (scores := add(graph, member, rows)) is None:
+            return None
+        if method == "predict":
+            scores = graph.double(_predicted(graph, scores))
+        elif len(model.classes_) == 2:  # the second one's
+            scores = graph.value(Written(scores).of_class(1))
+        columns.append(scores)
     columns += [rows] * model.passthrough
     scores = graph.node("Concat", *columns, axis=1)
     return add_model_scores(graph, model.final_estimator_, scores)
@@ -163,17 +224,14 @@ def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | Non
         return with_first(graph, decision, 0.0)
     # A decision for each pair of classes, above 0 for the first of the two, then votes and sums.
     of_class = np.repeat(np.arange(k), model.n_support_)
-    pairs = list(combinations(range(k), 2))
-    weights, signs = np.zeros((len(vectors), len(pairs))), np.zeros((len(pairs), k))
-    for column, (i, j) in enumerate(pairs):
+    signs = _signs_of_pairs(k)
+    weights = np.zeros((len(vectors), len(signs)))
+    for column, (i, j) in enumerate(combinations(range(k), 2)):
         weights[of_class == i, column] = model.dual_coef_[j - 1, of_class == i]
         weights[of_class == j, column] = model.dual_coef_[i, of_class == j]
-        signs[column, [i, j]] = 1.0, -1.0
     decision = affine(graph, kernel, weights, model.intercept_)
     is_first = graph.value(if_at_most(0.0, Written(decision), 1.0, 0.0))
-    votes = affine(graph, is_first, signs, (signs < 0).sum(axis=0))
-    sums = Written(affine(graph, decision, signs, np.zeros(k)))
-    return graph.value(Written(votes) + sums / (3.0 * (sums.max(-1.0 * sums) + 1.0)))
+    return _votes_and_sums(graph, is_first, decision, signs)
 
 
 # --- transformers --------------------------------------------------------------------------------
@@ -234,6 +292,7 @@ WRITERS: dict[str, Writer] = {
     "BaggingClassifier": _ensemble_scores,
     "VotingClassifier": _ensemble_scores,
     "OneVsRestClassifier": _ensemble_scores,
+    "OneVsOneClassifier": _paired_scores,
     "StackingClassifier": _stacked_scores,
 }
 """By the name of the class or of a base. skl2onnx writes these otherwise than scikit-learn, in
