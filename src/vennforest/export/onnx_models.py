@@ -121,11 +121,12 @@ def _decisions(graph: OnnxGraph, estimator: Any, rows: str) -> str | None:
 
 def _paired_scores(graph: OnnxGraph, model: OneVsOneClassifier, rows: str) -> str | None:
     """Add votes and sums of a model for each pair of classes; None if skl2onnx must convert it."""
-    decisions = [_decisions(graph, member, rows) for member in model.estimators_]
-    if None in decisions:
-        return None
-    columns = [graph.value(Written(part).of_class(1)) for part in decisions]
-    wins = [graph.double(_predicted(graph, part)) for part in decisions]
+    columns, wins = [], []
+    for member in model.estimators_:
+        if (decision := _decisions(graph, member, rows)) is None:
+            return None
+        columns.append(graph.value(Written(decision).of_class(1)))
+        wins.append(graph.double(_predicted(graph, decision)))
     return _votes_and_sums(
         graph,
         graph.node("Concat", *wins, axis=1),
