@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
@@ -177,7 +178,6 @@ def test_forests_are_equal(seed):
 
 def test_named_columns_of_text_and_numbers():
     from onnxruntime import InferenceSession
-    from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder
 
     pd = pytest.importorskip("pandas")
@@ -430,7 +430,6 @@ def test_boosters_are_equal(package, k):
 
 def test_a_booster_behind_steps_that_encode_text():
     pd = pytest.importorskip("pandas")
-    from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder
 
     rows, y = rows_of(2, 600)
@@ -509,6 +508,39 @@ def test_ensembles_of_decisions_and_votes_are_equal(ensemble, k):
     rows, y = drawn_for(k, k)
     model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
     model.fit(rows[:300], y[:300])
+    assert_equal(run(to_onnx(model, rows), "X", rows), of_python(model, rows, confidence=False))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", ["voting", "stacking", "one against the rest"])
+def test_members_read_columns_by_their_names(kind, k):
+    pandas = pytest.importorskip("pandas")
+    rows, y = drawn_for(k, k)
+    table = pandas.DataFrame({"a": rows[:, 0], "colour": np.where(rows[:, 1] > 2, "red", "blue")})
+    encode = ColumnTransformer([("t", OneHotEncoder(), ["colour"])], remainder="passthrough")
+    member = make_pipeline(encode, LogisticRegression())
+    members = [("a", member), ("b", make_pipeline(encode, DecisionTreeClassifier(max_depth=2)))]
+    ensemble = {
+        "voting": VotingClassifier(members, voting="soft"),
+        "stacking": StackingClassifier(members, cv=2),
+        "one against the rest": OneVsRestClassifier(member),
+    }[kind]
+    model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
+    graph = to_onnx(model.fit(table[:300], y[:300]), table)
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(graph.SerializeToString())
+    feed = {name: table[[name]].to_numpy() for name in table}
+    p = of_python(model, table, confidence=False)["p"]
+    np.testing.assert_allclose(session.run(["p"], feed)[0], p, rtol=0, atol=1e-6)
+
+
+def test_members_of_a_bag_may_lack_classes():
+    rows, y = drawn_for(3, 3)
+    y = np.where((y == 2) & (np.arange(len(y)) % 9 > 0), 0, y)
+    bag = BaggingClassifier(LinearDiscriminantAnalysis(), max_samples=12, random_state=0)
+    model = CalibratedClassifier(bag, calibrate_on="holdout", random_state=0).fit(rows, y)
+    assert any(len(member.classes_) < 3 for member in model.estimators_[0].estimators_)
     assert_equal(run(to_onnx(model, rows), "X", rows), of_python(model, rows, confidence=False))
 
 
