@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -18,19 +19,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     KBinsDiscretizer,
+    OneHotEncoder,
     PolynomialFeatures,
     StandardScaler,
 )
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from export.graphs import BOOSTERS, X, Y, assert_equal, booster, drawn_for, of_python, run
+from export.graphs import BOOSTERS, X, Y, assert_equal, booster, drawn_for, forest, of_python, run
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.export import onnx_models, to_onnx
@@ -152,3 +154,64 @@ def test_a_member_that_cannot_be_converted_is_named():
     model = CalibratedClassifier(BaggingClassifier(Neighbours()), calibrate_on="holdout")
     with pytest.raises(InputError, match=r"one that skl2onnx converts: .*Neighb"):
         to_onnx(model.fit(X[:200], Y[:200]), X)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        OneVsOneClassifier(forest()),
+        OneVsOneClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
+        BaggingClassifier(RidgeClassifier(), n_estimators=4, random_state=0),
+        BaggingClassifier(
+            VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]),
+            n_estimators=4,
+            random_state=0,
+        ),
+        *(
+            StackingClassifier(
+                [("a", LogisticRegression()), ("b", LinearSVC())], stack_method=method, cv=2
+            )
+            for method in ("predict", "decision_function")
+        ),
+    ],
+    ids=["pairs of forests", "pairs", "votes", "votes of votes", "predictions", "decisions"],
+)
+def test_ensembles_of_decisions_and_votes_are_equal(ensemble, k):
+    rows, y = drawn_for(k, k)
+    model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
+    model.fit(rows[:300], y[:300])
+    assert_equal(run(to_onnx(model, rows), "X", rows), of_python(model, rows, confidence=False))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", ["voting", "stacking", "one against the rest"])
+def test_members_read_columns_by_their_names(kind, k):
+    pandas = pytest.importorskip("pandas")
+    rows, y = drawn_for(k, k)
+    table = pandas.DataFrame({"a": rows[:, 0], "colour": np.where(rows[:, 1] > 2, "red", "blue")})
+    encode = ColumnTransformer([("t", OneHotEncoder(), ["colour"])], remainder="passthrough")
+    member = make_pipeline(encode, LogisticRegression())
+    members = [("a", member), ("b", make_pipeline(encode, DecisionTreeClassifier(max_depth=2)))]
+    ensemble = {
+        "voting": VotingClassifier(members, voting="soft"),
+        "stacking": StackingClassifier(members, cv=2),
+        "one against the rest": OneVsRestClassifier(member),
+    }[kind]
+    model = CalibratedClassifier(ensemble, calibrate_on="holdout", random_state=0)
+    graph = to_onnx(model.fit(table[:300], y[:300]), table)
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(graph.SerializeToString())
+    feed = {name: table[[name]].to_numpy() for name in table}
+    p = of_python(model, table, confidence=False)["p"]
+    np.testing.assert_allclose(session.run(["p"], feed)[0], p, rtol=0, atol=1e-6)
+
+
+def test_members_of_a_bag_may_lack_classes():
+    rows, y = drawn_for(3, 3)
+    y = np.where((y == 2) & (np.arange(len(y)) % 9 > 0), 0, y)
+    bag = BaggingClassifier(LinearDiscriminantAnalysis(), max_samples=12, random_state=0)
+    model = CalibratedClassifier(bag, calibrate_on="holdout", random_state=0).fit(rows, y)
+    assert any(len(member.classes_) < 3 for member in model.estimators_[0].estimators_)
+    assert_equal(run(to_onnx(model, rows), "X", rows), of_python(model, rows, confidence=False))

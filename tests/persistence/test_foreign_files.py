@@ -107,6 +107,14 @@ def test_other_types_are_named_and_not_imported(name, path, tmp_path, monkeypatc
     assert not (tmp_path / "trap").exists() and "evil_module" not in sys.modules
 
 
+@pytest.mark.parametrize("name", ["vennforest.monitoring.gone.History", "vennforest.linear.Gone"])
+def test_a_type_of_another_version_is_named_and_not_to_be_trusted(name, path):
+    rewritten(path, lambda s, h, p: s["content"]["content"].update(extra=node(name, "ObjectNode")))
+    for trusted in ((), (name,)):
+        with pytest.raises(InputError, match=f"{name}, which this one, .* does not have: read it"):
+            vennforest.load(path, trusted=trusted)
+
+
 def test_a_users_own_classifier_needs_trust(tmp_path):
     model = CalibratedClassifier(Foreign(max_iter=9000), cv=2).fit(X, Y)
     path = tmp_path / "model.skops"

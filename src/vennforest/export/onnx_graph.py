@@ -61,6 +61,7 @@ class OnnxGraph:
         self.initializers: list[Any] = []
         self.opsets = {"": OPSET}
         self.has_singles = False  # whether a converted part computes in single precision
+        self.single_scores: set[str] = set()  # names of scores that Python has in single precision
         self._scores = ""
 
     def write(self, formulas: dict[str, Term], scores: str) -> dict[str, Term]:

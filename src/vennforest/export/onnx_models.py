@@ -15,9 +15,10 @@ from scipy.special import softmax as softmax_of
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import StackingClassifier
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, KBinsDiscretizer, PolynomialFeatures
 
@@ -47,13 +48,19 @@ def add_model_scores(graph: OnnxGraph, estimator: Any, rows: str | None = None) 
     if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV | BaseSearchCV):
         fitted = model.best_estimator_ if isinstance(model, BaseSearchCV) else model.estimator_
         return add_model_scores(graph, fitted, rows)
-    if rows is None:
-        columns = [column.name for column in graph.inputs]
-        rows = graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
     names = [base.__name__ for base in type(model).__mro__ if base.__name__ in WRITERS]
+    writer = WRITERS[names[0]] if names else None
+    if writer not in WRITERS_OF_ENSEMBLES:  # whose members may read columns by their names
+        rows = _joined(graph, rows)
     with warnings.catch_warnings(action="ignore"):  # rows of its own have no names of columns
-        scores = WRITERS[names[0]](graph, model, rows) if names else None
-    return scores or _converted(graph, model, rows)
+        scores = writer(graph, model, rows) if writer else None
+    return scores or _converted(graph, model, _joined(graph, rows))
+
+
+def _joined(graph: OnnxGraph, rows: str | None) -> str:
+    """Return the name of the rows (n, d), which are by default the graph's inputs."""
+    columns = [column.name for column in graph.inputs] if rows is None else [rows]
+    return graph.node("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
 
 
 def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArray) -> str:
@@ -62,19 +69,29 @@ def affine(graph: OnnxGraph, rows: str, weights: FloatArray, intercept: FloatArr
     return graph.node("Add", product, graph.constant(np.asarray(intercept, np.float64)))
 
 
-def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
-    """Add the mean of several models, or a model of each class against the rest."""
-    parts = []
+def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str | None) -> str:
+    """Add the mean of models or of their votes, or a model of each class against the rest."""
+    is_bag, parts = hasattr(model, "estimators_features_"), []
     for i, member in enumerate(model.estimators_):
         x = rows
-        if hasattr(model, "estimators_features_"):  # of bagging
-            x = graph.node("Gather", rows, graph.constant(model.estimators_features_[i]), axis=1)
-        parts.append(add_model_scores(graph, member, x))
+        if is_bag:
+            features = graph.constant(model.estimators_features_[i])
+            x = graph.node("Gather", _joined(graph, rows), features, axis=1)
+        part = add_model_scores(graph, member, x)
+        is_vote = is_bag and not hasattr(member, "predict_proba")
+        if is_vote or getattr(model, "voting", None) == "hard":
+            codes = graph.constant(np.arange(len(member.classes_)))
+            part = graph.double(graph.node("Equal", _predicted(graph, part), codes))
+        if is_bag and len(member.classes_) < len(model.classes_):  # it was drawn some of them
+            columns = np.eye(len(model.classes_))[member.classes_]
+            part = graph.node("MatMul", part, graph.constant(columns))
+        parts.append(part)
     if getattr(model, "weights", None) is not None:
         weights = np.array(model._weights_not_none) / np.sum(model._weights_not_none)
         pairs = zip(weights.tolist(), parts, strict=True)
         return graph.value(sum(weight * Written(part) for weight, part in pairs))
     is_mean = not isinstance(model, OneVsRestClassifier)
+    is_single = not is_bag and graph.single_scores.issuperset(parts)
     if not is_mean:
         if len(parts) == 1:
             return parts[0]
@@ -84,24 +101,81 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
             return columns
     # Members in single precision, such as XGBoost's, are added up in it: a score that is rounded
     # otherwise than that of an equal calibration example is on another side of a step.
-    p = model.predict_proba(np.zeros((1, model.n_features_in_)))
-    rounded = graph.single if p.dtype == np.float32 else str
+    rounded = graph.single if is_single else str
     total = parts[0]
     for part in parts[1:]:
         total = rounded(graph.value(Written(total) + Written(part)))
     of_row = Written(total)
-    if is_mean:
-        return rounded(graph.value(of_row / float(len(parts))))
-    # Rows of zeros are left as they are.
-    return rounded(graph.value(Written(columns) / of_row.unless_above(0.0, 1.0, of_row)))
+    p = of_row / float(len(parts))
+    if not is_mean:  # rows of zeros are left as they are
+        p = Written(columns) / of_row.unless_above(0.0, 1.0, of_row)
+    scores = rounded(graph.value(p))
+    if is_single:
+        graph.single_scores.add(scores)
+    return scores
 
 
-def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str) -> str:
-    """Add a model of other models' scores: of two classes those of the second."""
-    columns = [add_model_scores(graph, member, rows) for member in model.estimators_]
-    if len(model.classes_) == 2:
-        columns = [graph.value(Written(column).of_class(1)) for column in columns]
-    columns += [rows] * model.passthrough
+def _predicted(graph: OnnxGraph, scores: str) -> str:
+    """Add the index (n, 1) of the class with the highest score."""
+    return graph.node("ArgMax", scores, axis=1, keepdims=1)
+
+
+def _decisions(graph: OnnxGraph, estimator: Any, rows: str | None) -> str | None:
+    """Add decision values (n, k), or probabilities of a model without; None if unknown here."""
+    steps, model = split_pipeline(without_frozen(estimator))
+    if isinstance(model, LinearClassifierMixin):
+        rows = _converted(graph, make_pipeline(*steps), rows) if steps else _joined(graph, rows)
+        decision = affine(graph, rows, np.atleast_2d(model.coef_).T, model.intercept_)
+        return with_first(graph, decision, 0.0) if len(model.classes_) == 2 else decision
+    has_both = all(hasattr(estimator, name) for name in ("decision_function", "predict_proba"))
+    return None if has_both else add_model_scores(graph, estimator, rows)
+
+
+def _paired_scores(graph: OnnxGraph, model: OneVsOneClassifier, rows: str | None) -> str | None:
+    """Add votes and sums of a model for each pair of classes; None if skl2onnx must convert it."""
+    columns, wins = [], []
+    for member in model.estimators_:
+        if (decision := _decisions(graph, member, rows)) is None:
+            return None
+        columns.append(graph.value(Written(decision).of_class(1)))
+        wins.append(graph.double(_predicted(graph, decision)))
+    return _votes_and_sums(
+        graph,
+        graph.node("Concat", *wins, axis=1),
+        graph.node("Concat", *columns, axis=1),
+        -_signs_of_pairs(len(model.classes_)),
+    )
+
+
+def _signs_of_pairs(k: int) -> FloatArray:
+    """Return 1 for the first class of each pair of k and -1 for the second, (pairs, k)."""
+    identity = np.eye(k)
+    return np.array([identity[i] - identity[j] for i, j in combinations(range(k), 2)])
+
+
+def _votes_and_sums(graph: OnnxGraph, wins: str, decision: str, signs: FloatArray) -> str:
+    """Add the votes of pairs for each class (n, k), and sums of decisions between -1/3 and 1/3.
+
+    ``wins`` (n, pairs) is 1 where the class of sign 1 won, else 0.
+    """
+    votes = affine(graph, wins, signs, (signs < 0).sum(axis=0))
+    sums = Written(affine(graph, decision, signs, np.zeros(signs.shape[1])))
+    return graph.value(Written(votes) + sums / (3.0 * (sums.max(-1.0 * sums) + 1.0)))
+
+
+def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str | None) -> str | None:
+    """Add a model of other models' scores; None if skl2onnx must convert it."""
+    columns = []
+    for member, method in zip(model.estimators_, model.stack_method_, strict=True):
+        add = _decisions if method == "decision_function" else add_model_scores
+        if (scores := add(graph, member, rows)) is None:
+            return None
+        if method == "predict":
+            scores = graph.double(_predicted(graph, scores))
+        elif len(model.classes_) == 2:  # the second one's
+            scores = graph.value(Written(scores).of_class(1))
+        columns.append(scores)
+    columns += [_joined(graph, rows)] if model.passthrough else []
     scores = graph.node("Concat", *columns, axis=1)
     return add_model_scores(graph, model.final_estimator_, scores)
 
@@ -163,17 +237,14 @@ def _vector_machine_scores(graph: OnnxGraph, model: Any, rows: str) -> str | Non
         return with_first(graph, decision, 0.0)
     # A decision for each pair of classes, above 0 for the first of the two, then votes and sums.
     of_class = np.repeat(np.arange(k), model.n_support_)
-    pairs = list(combinations(range(k), 2))
-    weights, signs = np.zeros((len(vectors), len(pairs))), np.zeros((len(pairs), k))
-    for column, (i, j) in enumerate(pairs):
+    signs = _signs_of_pairs(k)
+    weights = np.zeros((len(vectors), len(signs)))
+    for column, (i, j) in enumerate(combinations(range(k), 2)):
         weights[of_class == i, column] = model.dual_coef_[j - 1, of_class == i]
         weights[of_class == j, column] = model.dual_coef_[i, of_class == j]
-        signs[column, [i, j]] = 1.0, -1.0
     decision = affine(graph, kernel, weights, model.intercept_)
     is_first = graph.value(if_at_most(0.0, Written(decision), 1.0, 0.0))
-    votes = affine(graph, is_first, signs, (signs < 0).sum(axis=0))
-    sums = Written(affine(graph, decision, signs, np.zeros(k)))
-    return graph.value(Written(votes) + sums / (3.0 * (sums.max(-1.0 * sums) + 1.0)))
+    return _votes_and_sums(graph, is_first, decision, signs)
 
 
 # --- transformers --------------------------------------------------------------------------------
@@ -234,10 +305,14 @@ WRITERS: dict[str, Writer] = {
     "BaggingClassifier": _ensemble_scores,
     "VotingClassifier": _ensemble_scores,
     "OneVsRestClassifier": _ensemble_scores,
+    "OneVsOneClassifier": _paired_scores,
     "StackingClassifier": _stacked_scores,
 }
 """By the name of the class or of a base. skl2onnx writes these otherwise than scikit-learn, in
 single precision, or not at all."""
+
+WRITERS_OF_ENSEMBLES = (_ensemble_scores, _paired_scores, _stacked_scores)
+"""Their rows are None where these are the inputs of the graph."""
 
 TRANSFORMERS: dict[type, Callable[[OnnxGraph, Any, str], str]] = {
     SimpleImputer: _imputed,

@@ -184,10 +184,14 @@ def _xgboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
         below = rounded(graph.value(Written(raw) - Written(raw).largest()))
         powers = rounded(graph.value(Written(below).exp()))
         total = rounded(graph.value(Written(powers).sum()))
-        return rounded(graph.value(Written(powers) / Written(total)))
+        p = rounded(graph.value(Written(powers) / Written(total)))
+        graph.single_scores.add(p)
+        return p
     power = rounded(graph.value((-1.0 * Written(raw)).exp()))
     total = rounded(graph.value(1.0 + Written(power) + XGBOOST_EPSILON))
-    return with_first(graph, rounded(graph.value(1.0 / Written(total))))
+    p = with_first(graph, rounded(graph.value(1.0 / Written(total))))
+    graph.single_scores.add(p)
+    return p
 
 
 def _catboost_scores(graph: OnnxGraph, model: Any, rows: str) -> str:

@@ -21,7 +21,13 @@ from vennforest._files import check_unpacked_size, one_line, written_whole
 from vennforest._messages import InputError, how_to_install, listed, needed, warn
 from vennforest._program import __version__
 from vennforest._state import is_own_type
-from vennforest.persistence.parts import from_stored, is_trusted, names_of_types, to_stored
+from vennforest.persistence.parts import (
+    from_stored,
+    is_absent,
+    is_trusted,
+    names_of_types,
+    to_stored,
+)
 
 FORMAT_VERSION = 1
 """Version of the file format."""
@@ -177,6 +183,12 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
                     f"predictions may differ, or fail; install {library}=={saved}, or fit the "
                     "model again"
                 )
+        if absent := sorted(filter(is_absent, types)):
+            raise InputError(
+                f"{name}, written by vennforest {header.get('vennforest')}, contains "
+                f"{listed(absent, 6, str)}, which this one, {__version__}, does not have: read it "
+                "with the one that wrote it, or make the file again"
+            )
         trusted_types = [*filter(is_trusted, types), *names_of_types(trusted)]
         try:
             model = from_stored(skops.load(archive.fp, trusted=trusted_types))

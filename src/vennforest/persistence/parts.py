@@ -123,6 +123,15 @@ def names_of_types(trusted: Sequence[str | type]) -> list[str]:
     return [name for entry in names for name in BOOSTERS.get(entry, (entry,))]
 
 
+def is_absent(name: str) -> bool:
+    """Return whether a name is of a type of vennforest that this version does not have."""
+    module, _, cls = name.rpartition(".")
+    try:
+        return module.startswith("vennforest.") and not hasattr(import_module(module), cls)
+    except ImportError:
+        return True
+
+
 def is_trusted(name: str) -> bool:
     """Return whether a model file may contain a type that skops does not trust by default."""
     module, _, cls = name.rpartition(".")
