@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.semi_supervised import LabelSpreading
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier, PooledCalibration
@@ -522,6 +522,12 @@ def test_a_member_that_cannot_be_converted_is_named():
 
     model = CalibratedClassifier(BaggingClassifier(Neighbours()), calibrate_on="holdout")
     with pytest.raises(InputError, match=r"one that skl2onnx converts: .*Neighb"):
+        to_onnx(model.fit(X[:200], Y[:200]), X)
+
+
+def test_a_bag_whose_members_vote_is_refused():
+    model = CalibratedClassifier(BaggingClassifier(LinearSVC()), calibrate_on="holdout")
+    with pytest.raises(InputError, match=r"got a BaggingClassifier over LinearSVC, which vote"):
         to_onnx(model.fit(X[:200], Y[:200]), X)
 
 

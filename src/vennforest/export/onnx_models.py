@@ -68,6 +68,12 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str) -> str:
     for i, member in enumerate(model.estimators_):
         x = rows
         if hasattr(model, "estimators_features_"):  # of bagging
+            if not hasattr(member, "predict_proba"):
+                got = f"a {type(model).__name__} over {type(split_pipeline(member)[1]).__name__}"
+                raise InputError(
+                    f"estimator must have members with predict_proba for ONNX, got {got}, which "
+                    "vote: use vennforest.save"
+                )
             x = graph.node("Gather", rows, graph.constant(model.estimators_features_[i]), axis=1)
         parts.append(add_model_scores(graph, member, x))
     if getattr(model, "weights", None) is not None:
