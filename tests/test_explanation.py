@@ -107,11 +107,14 @@ def test_classes_names_and_plots(tmp_path):
     assert found.shape == (89, 13, 3)
     check_sums(found, many.predict_proba(wine[1::2]))
     forest = RandomForestClassifier(20, random_state=0)
-    pipeline = make_pipeline(StandardScaler(), SelectKBest(k=4), forest)
-    model = fitted(pipeline, calibrate_on="holdout")
+    steps = StandardScaler(), SelectKBest(k=4), forest
+    model = fitted(make_pipeline(*steps), calibrate_on="holdout")
     found = explain(model, NEW)
     scaler, select = model.estimator_[0], model.estimator_[1]
     assert found.feature_names == list(X.columns[select.get_support()])
+    nested = make_pipeline(steps[0], make_pipeline(*steps[1:]))
+    of_nested = explain(fitted(nested, calibrate_on="holdout"), NEW)
+    assert of_nested.feature_names == found.feature_names
     np.testing.assert_allclose(found.data, select.transform(scaler.transform(NEW)))
     shap.plots.waterfall(found[0], show=False)
     assert explain(fitted(), NEW).feature_names == list(X.columns)

@@ -261,7 +261,10 @@ def _probabilities_of_logits(logits: FloatArray) -> FloatArray:
 def _names(steps: list[Any], model: Any, d: int) -> list[str]:
     """Return the names of the d features of a model; without any, as scikit-learn forms them."""
     try:
-        return [*map(str, model[:-1].get_feature_names_out() if steps else model.feature_names_in_)]
+        names: Any = None if steps else model.feature_names_in_
+        for step in steps:  # those of nested pipelines too
+            names = step.get_feature_names_out(names)
+        return [*map(str, names)]
     except (AttributeError, ValueError):
         prefix = type(steps[-1]).__name__.lower() if steps else "x"
         return [f"{prefix}{j}" for j in range(d)]

@@ -10,6 +10,7 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -140,6 +141,44 @@ def test_members_of_a_blend_share_transformers(tmp_path, monkeypatch):
         scores = fitted._state.folds[0].score(new)
         assert calls == [TableColumns, TableEncoder]
         assert_array_equal(scores, expected)
+
+
+def doubled(X, in_place):
+    if in_place:
+        X *= 2
+        return X
+    return X * 2
+
+
+def double(in_place):
+    return FunctionTransformer(doubled, kw_args={"in_place": in_place})
+
+
+@pytest.mark.parametrize("calibrate_on", ["auto", "holdout", "training"])
+@pytest.mark.parametrize("scaler", [lambda change: StandardScaler(copy=not change), double])
+@pytest.mark.parametrize(
+    "model_after",
+    [
+        lambda step: make_pipeline(step, GaussianNB()),
+        lambda step: make_pipeline(step, forest()),
+        lambda step: GridSearchCV(make_pipeline(step, GaussianNB()), {}, cv=2),
+        lambda step: BaggingClassifier(make_pipeline(step, GaussianNB()), 9, random_state=0),
+        lambda step: [
+            ("a", make_pipeline(FunctionTransformer(), step, GaussianNB())),
+            ("b", make_pipeline(FunctionTransformer(), GaussianNB())),
+        ],
+    ],
+)
+def test_transformers_that_change_their_rows_change_no_others(model_after, scaler, calibrate_on):
+    X, y, new = draw_grid()
+    rows, p = [X, new], []
+    for in_place in (False, True):
+        model = CalibratedClassifier(model_after(scaler(in_place)), calibrate_on=calibrate_on)
+        X, new = rows[0].astype(float), rows[1].astype(float)
+        p.append(model.set_params(random_state=0).fit(X, y).predict_proba(new))
+        assert_array_equal(X, rows[0])
+        assert_array_equal(new, rows[1])
+    assert_array_equal(*p)
 
 
 @pytest.mark.parametrize("calibrate_on", ["oob", "cv", "holdout"])

@@ -126,12 +126,25 @@ def test_the_estimator_is_trained_as_often_as_documented(settings, n_fits):
 @pytest.mark.parametrize("calibrate_on", ["oob", "cv"])
 def test_a_bag_of_others_than_classifiers_is_refused(member, calibrate_on):
     X, y = make_classification(60, random_state=0)
+    message = f"a bag of classifiers.* over {type(member).__name__}"
     for bagged in (member, make_pipeline(StandardScaler(), member)):
         model = CalibratedClassifier(BaggingClassifier(bagged), calibrate_on=calibrate_on)
-        with pytest.raises(
-            InputError, match=f"a bag of classifiers.* over {type(member).__name__}"
-        ):
+        with pytest.raises(InputError, match=message):
             model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "message"),
+    [
+        (Ridge(), "a classifier, which has classes_, got a Pipeline"),
+        (BaggingClassifier(Ridge()), "a bag of classifiers.* over Ridge, a regressor"),
+    ],
+)
+def test_frozen_regressors_are_refused(frozen, message):
+    X, y = make_classification(60, random_state=0)
+    model = make_pipeline(StandardScaler(), frozen).fit(X, y)
+    with pytest.raises(InputError, match=message):
+        CalibratedClassifier(FrozenEstimator(model)).fit(X, y)
 
 
 def test_classifiers_without_scores_are_scored_by_votes_in_a_bag():

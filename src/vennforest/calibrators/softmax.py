@@ -497,7 +497,7 @@ def fit_multinomial(
         x = minimize(loss, np.maximum(x, low), jac=True, **search).x
     theta = parameters(x)
     if not problem.is_full:
-        theta[0] = np.maximum(theta[0], 0.0)  # rounding
+        theta[0] = np.where(theta[0] < 1e-12, 0.0, theta[0])  # rounding
     # In the order in memory that a matrix read from a file has: products round by it.
     W = np.ascontiguousarray(theta[:-1].T) if problem.is_full else np.diag(theta[0])
     return W, theta[-1]

@@ -77,6 +77,9 @@ def classes_of_frozen(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
         if not isinstance(estimator, FrozenEstimator):
             continue
         check_is_fitted(estimator)
+        if not hasattr(estimator, "classes_"):
+            got = type(without_frozen(estimator)).__name__
+            raise InputError(f"estimator must be a classifier, which has classes_, got a {got}")
         if classes is not None and not np.array_equal(classes, estimator.classes_):
             raise InputError(
                 f"frozen estimators must have the same classes, got {np.asarray(classes).tolist()} "

@@ -14,6 +14,7 @@ import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.ensemble import BaggingClassifier
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
@@ -316,10 +317,12 @@ class Members:
 
     def _member_scores(self, number: int, rows: Any) -> FloatArray:
         """Return the class probabilities or votes (m, k) of one member of a bagging ensemble."""
-        columns = self.ensemble.estimators_features_[number]
-        if len(columns) < self.ensemble.n_features_in_ or (np.diff(columns) != 1).any():
-            rows = _safe_indexing(rows, columns, axis=1)
         member, k = self.ensemble.estimators_[number], len(self.ensemble.classes_)
+        columns = self.ensemble.estimators_features_[number]
+        is_part = len(columns) < self.ensemble.n_features_in_ or (np.diff(columns) != 1).any()
+        # Members other than trees may change their rows in place, and have a copy as in predict.
+        if is_part or not isinstance(member, DecisionTreeClassifier):
+            rows = _safe_indexing(rows, columns, axis=1)
         if not hasattr(member, "predict_proba"):
             return np.eye(k)[np.asarray(member.predict(rows), dtype=np.intp)]
         scores, p = np.zeros((rows.shape[0], k)), np.asarray(member.predict_proba(rows))

@@ -19,7 +19,7 @@ from sklearn.utils import Tags, get_tags
 from vennforest._messages import shown, warn
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, is_arrow
 from vennforest.sources.data import TrainingData
-from vennforest.sources.estimators import nested_estimators, split_pipeline
+from vennforest.sources.estimators import nested_estimators, split_pipeline, without_frozen
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
 
 MIN_ROWS_TO_COMPARE, MAX_SHARE_OF_COPIES = 20, 0.05
@@ -40,7 +40,7 @@ def check_training_data(
     if data.weight is not None:
         _check_weights(data.codes, data.classes, data.weight)
     unfitted = [e for e in estimators if not isinstance(e, FrozenEstimator)]
-    for estimator in unfitted:
+    for estimator in estimators:
         _check_parts(estimator)
     if unfitted and "training" not in sources:
         share = float(copied_rows(data.X, hashes, data.groups).mean())
@@ -198,7 +198,8 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) 
 
 def _check_parts(estimator: Any) -> None:
     """Refuse a supervised part that is not trained again, and a bag of others than classifiers."""
-    for part in nested_estimators(estimator):
+    is_frozen = isinstance(estimator, FrozenEstimator)
+    for part in nested_estimators(without_frozen(estimator)):
         if isinstance(part, BaggingClassifier):
             member = split_pipeline(part.estimator)[1]
             kind = getattr(tags_of(member), "estimator_type", None)
@@ -208,6 +209,8 @@ def _check_parts(estimator: Any) -> None:
                     f"got a {type(part).__name__} over {type(member).__name__}, a {kind}: use a "
                     "classifier in it"
                 )
+        if is_frozen:  # trained on other rows as a whole
+            continue
         if isinstance(part, FrozenEstimator) and is_supervised(part.estimator):
             name = f"a frozen {type(part.estimator).__name__} in {type(estimator).__name__}"
         elif isinstance(cv := getattr(part, "cv", None), str) and cv == "prefit":

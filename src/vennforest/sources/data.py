@@ -27,7 +27,13 @@ from vennforest._validation import (
 )
 from vennforest.forest import Members, Membership
 from vennforest.scores import ScoreKind
-from vennforest.sources.estimators import in_double, model_scores, transform_rows, transformed
+from vennforest.sources.estimators import (
+    in_double,
+    model_scores,
+    rows_for,
+    transform_rows,
+    transformed,
+)
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 ScoresAndExamples = tuple[FloatArray, IntArray | None]
@@ -264,7 +270,7 @@ class TrainingData:
     def fit(self, estimator: Any) -> Any:
         """Fit a clone of the estimator and return it."""
         model = clone(estimator)
-        model.fit(self.X, self.y, **self.all_fit_params())
+        model.fit(rows_for(model, self.X), self.y, **self.all_fit_params())
         return model
 
     def all_fit_params(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         for _, step in model.steps[:-1]:
             X = transformed(X, step)
         model = model[-1]
-    X = in_double(X, model)
+    X = rows_for(model, in_double(X, model))
     if hasattr(model, "predict_proba"):
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
         missing = np.zeros(len(scores))
@@ -170,7 +170,16 @@ def transformed(X: Any, step: Any, double: bool = True) -> Any:
     """Return the rows X as a fitted transformer, a step of a pipeline, returns them."""
     if step in (None, "passthrough"):
         return X
-    return step.transform(in_double(X, step) if double else X)
+    return step.transform(rows_for(step, in_double(X, step) if double else X))
+
+
+def rows_for(model: Any, X: Any) -> Any:
+    """Return rows for a model that may change them: a copy where it transforms or has parts.
+
+    As with ``StandardScaler(copy=False)`` or a function of the user's; other models read X too.
+    """
+    is_plain = len(nested_estimators(model)) == 1 and not hasattr(model, "transform")
+    return X if is_plain or not hasattr(X, "copy") else X.copy()
 
 
 def trained_names(model: Any) -> list[str] | None:
@@ -246,7 +255,7 @@ def transform_rows(model: Any, X: Any) -> Any:
     """Return the rows of X as the last step of a fitted model sees them."""
     # Pipeline.transform refuses a pipeline that ends in a transformer without fitted attributes.
     for step in split_pipeline(model)[0]:
-        X = step.transform(X)
+        X = transformed(X, step, double=False)
     return X
 
 

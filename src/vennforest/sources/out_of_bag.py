@@ -23,7 +23,12 @@ from vennforest.forest import (
 )
 from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.data import Fold, OutOfBagFold, Subforest, TrainingData
-from vennforest.sources.estimators import split_pipeline, transform_rows, without_frozen
+from vennforest.sources.estimators import (
+    rows_for,
+    split_pipeline,
+    transform_rows,
+    without_frozen,
+)
 
 N_EXAMPLES_FOR_VARIANCE = 512
 """Calibration examples from which the variance between members is estimated."""
@@ -134,7 +139,7 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
 
     # The rows are those of fit_transform, which transform may not return again.
     ensemble.fit = fit
-    model.fit(data.X, data.y, **data.all_fit_params())
+    model.fit(rows_for(model, data.X), data.y, **data.all_fit_params())
     return model, rows
 
 
