@@ -178,10 +178,10 @@ def _by_feature(
     of_all: FeatureColumns = {}
     for of_model in columns:
         of_all = of_all | {name: x for name, x in of_model.items() if name not in of_all}
-    place, aligned = {name: j for j, name in enumerate(of_all)}, []
+    column_of, aligned = {name: j for j, name in enumerate(of_all)}, []
     for phi, of_model in zip(phis, columns, strict=True):
-        aligned.append(np.zeros((len(phi), len(place), phi.shape[2])))
-        aligned[-1][:, [place[name] for name in of_model]] = phi
+        aligned.append(np.zeros((len(phi), len(column_of), phi.shape[2])))
+        aligned[-1][:, [column_of[name] for name in of_model]] = phi
     return aligned, of_all
 
 

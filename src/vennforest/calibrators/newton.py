@@ -254,8 +254,10 @@ def fit_blend(
     sample_weight : ndarray of shape (n,), optional
         Weights of the rows.
     """
-    same = [next(i for i, other in enumerate(logs) if np.array_equal(log, other)) for log in logs]
-    first, model, counts = np.unique(same, return_inverse=True, return_counts=True)
+    indices = [
+        next(i for i, table in enumerate(logs) if np.array_equal(log, table)) for log in logs
+    ]
+    first, model, counts = np.unique(indices, return_inverse=True, return_counts=True)
     m, k = len(first), logs.shape[2]
     total = np.ones(logs.shape[1]) if sample_weight is None else sample_weight
     mean = np.concatenate([np.full(m, 1 / m), np.zeros(k)])

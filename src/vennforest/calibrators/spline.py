@@ -72,8 +72,8 @@ class SplineCalibration(ProbabilityCalibrator):
             knots = place_knots(z, column.weights.sum(axis=1))
             theta, roughness = fit_slopes(z, column.weights, knots)
             fits.append((knots, theta[:-1], share, theta[-1], roughness))
-        self.knots_, self.slopes_, *others = map(list, zip(*fits, strict=True))
-        self.shares_, self.intercept_, self.roughness_ = map(np.array, others)
+        self.knots_, self.slopes_, *arrays = map(list, zip(*fits, strict=True))
+        self.shares_, self.intercept_, self.roughness_ = map(np.array, arrays)
 
     def _check_map(self) -> None:
         for slopes in self.slopes_:

@@ -184,8 +184,8 @@ class BlendedModel:
             warnings.simplefilter("ignore")  # they were issued when all examples were fitted
             for part in np.unique(parts):
                 is_of_part = parts == part
-                others = ~is_of_part if is_of_part.sum() < len(parts) else is_of_part
-                blend = self.fit_to({name: e.select(others) for name, e in examples.items()})
+                fitted_rows = ~is_of_part if is_of_part.sum() < len(parts) else is_of_part
+                blend = self.fit_to({name: e.select(fitted_rows) for name, e in examples.items()})
                 of_members = [[e.scores[is_of_part]] for e in examples.values()]
                 scores[is_of_part] = blend.blend(of_members)
         return scores

@@ -80,7 +80,7 @@ def fit_folds(
     names = list(dict.fromkeys(source for source, _ in members_by_reason))
     if len(members_by_reason) > 1:
         pairs = members_by_reason.items()
-        reason = "; ".join(f"{', '.join(of_reason)}: {why}" for (_, why), of_reason in pairs)
+        reason = "; ".join(f"{', '.join(of_reason)}: {text}" for (_, text), of_reason in pairs)
     _warn_of_no_effect(model, names, reason)
     fitted = [blend_models(folds, data)] if is_blend else folds[name]
     return fitted, " and ".join(names), reason

@@ -128,7 +128,7 @@ def to_onnx(
     rows = proof.Rows(proof.draw_rows(cells), names, frame, [column.name for column in inputs])
     expected = proof.expected_answers(model, rows, confidence)
     if len(rows.numbers()):
-        refused = proof.refused_cells(model, rows, int(expected.taken[0]))
+        refused = proof.refused_cells(model, rows, int(expected.accepted[0]))
         accepted = Written(_accepted_rows(graph, *refused))
         outputs = {name: if_at_most(1.0, accepted, p, np.nan) for name, p in outputs.items()}
     with_scores = {f"{proof.SCORES}{i}": Written(of_fold) for i, of_fold in enumerate(scores)}

@@ -81,7 +81,7 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str | None) -> str:
         is_vote = is_bag and not hasattr(member, "predict_proba")
         if is_vote or getattr(model, "voting", None) == "hard":
             codes = graph.constant(np.arange(len(member.classes_)))
-            part = graph.double(graph.node("Equal", _predicted(graph, part), codes))
+            part = graph.double(graph.node("Equal", _predicted_codes(graph, part), codes))
         if is_bag and len(member.classes_) < len(model.classes_):  # it was drawn some of them
             columns = np.eye(len(model.classes_))[member.classes_]
             part = graph.node("MatMul", part, graph.constant(columns))
@@ -115,7 +115,7 @@ def _ensemble_scores(graph: OnnxGraph, model: Any, rows: str | None) -> str:
     return scores
 
 
-def _predicted(graph: OnnxGraph, scores: str) -> str:
+def _predicted_codes(graph: OnnxGraph, scores: str) -> str:
     """Add the index (n, 1) of the class with the highest score."""
     return graph.node("ArgMax", scores, axis=1, keepdims=1)
 
@@ -138,7 +138,7 @@ def _paired_scores(graph: OnnxGraph, model: OneVsOneClassifier, rows: str | None
         if (decision := _decisions(graph, member, rows)) is None:
             return None
         columns.append(graph.value(Written(decision).of_class(1)))
-        wins.append(graph.double(_predicted(graph, decision)))
+        wins.append(graph.double(_predicted_codes(graph, decision)))
     return _votes_and_sums(
         graph,
         graph.node("Concat", *wins, axis=1),
@@ -171,7 +171,7 @@ def _stacked_scores(graph: OnnxGraph, model: StackingClassifier, rows: str | Non
         if (scores := add(graph, member, rows)) is None:
             return None
         if method == "predict":
-            scores = graph.double(_predicted(graph, scores))
+            scores = graph.double(_predicted_codes(graph, scores))
         elif len(model.classes_) == 2:  # the second one's
             scores = graph.value(Written(scores).of_class(1))
         columns.append(scores)

@@ -275,7 +275,7 @@ class Expected:
     """A model's answers for drawn rows, and its scores by each fold for those that it takes."""
 
     answers: Answers
-    taken: IntArray
+    accepted: IntArray
     scores: list[FloatArray]
 
 
@@ -286,19 +286,19 @@ def expected_answers(model: CalibratedClassifier, rows: Rows, confidence: bool) 
         answers = python_answers(model, rows.for_python, N_ROWS, confidence)
     except Exception as error:
         raise InputError(f"{rule} drawn rows that the model refuses: {one_line(error)}") from error
-    taken = np.flatnonzero(np.isfinite(answers["p"].reshape(N_ROWS, -1)).all(axis=1))
-    folds, x = model._state.folds, rows.for_python(taken)
+    accepted = np.flatnonzero(np.isfinite(answers["p"].reshape(N_ROWS, -1)).all(axis=1))
+    folds, x = model._state.folds, rows.for_python(accepted)
     with warnings.catch_warnings(action="ignore"):
         scores = [fold.score(x) for fold in folds]
     examples = folds[0].scores
     is_in_range = (scores[0] >= examples.min(axis=0)) & (scores[0] <= examples.max(axis=0))
-    n_in_range = is_in_range.reshape(len(taken), -1).all(axis=1).sum()
-    if len(taken) < MIN_ACCEPTED or n_in_range < MIN_IN_RANGE:
+    n_in_range = is_in_range.reshape(len(accepted), -1).all(axis=1).sum()
+    if len(accepted) < MIN_ACCEPTED or n_in_range < MIN_IN_RANGE:
         raise InputError(
             f"{rule} {n_in_range} drawn rows with scores like those of calibration: "
             "to_onnx(model, X)"
         )
-    return Expected(answers, taken, scores)
+    return Expected(answers, accepted, scores)
 
 
 def refused_cells(
@@ -334,10 +334,12 @@ def prove_classifier(
     scores that differ by rounding may miss it.
     """
     is_near = np.zeros(N_ROWS, bool)
-    is_near[expected.taken] = True
+    is_near[expected.accepted] = True
     for i, scores in enumerate(expected.scores):
-        distance = np.abs(answers[f"{SCORES}{i}"][expected.taken] - scores) / (1 + np.abs(scores))
-        is_near[expected.taken] &= (
+        distance = np.abs(answers[f"{SCORES}{i}"][expected.accepted] - scores) / (
+            1 + np.abs(scores)
+        )
+        is_near[expected.accepted] &= (
             (distance <= SCORE_TOLERANCE).reshape(len(scores), -1).all(axis=1)
         )
     excused = {name: is_near & (name != "p" or not p_is_smooth) for name in expected.answers}

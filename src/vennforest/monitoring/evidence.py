@@ -275,10 +275,10 @@ class History:
         ratios = t * E - t**2 * V / 2
         block = int(ratios.max(axis=1).argmax())
         direction = int(ratios[block].argmax())
-        inside = np.flatnonzero(ratios[:, direction] >= ratios[block, direction] - LOG_RATIO_95)
+        blocks = np.flatnonzero(ratios[:, direction] >= ratios[block, direction] - LOG_RATIO_95)
         after = counts[block:].sum(axis=0)
         bet = int((self.log_factors[i, :n_bets] @ after).argmax())
-        return bet, block, int(inside[0]), int(inside[-1])
+        return bet, block, int(blocks[0]), int(blocks[-1])
 
     def _check_state(self) -> None:
         n_blocks, m = self.counts.shape[:2]

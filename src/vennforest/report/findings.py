@@ -280,7 +280,7 @@ class Findings:
     def suspect(self, reason: str) -> str:
         """Return the first column that is suspected for a reason, "" if there is none."""
         suspects = self.origin.suspects.items()
-        return next((column for column, why in suspects if why == reason), "")
+        return next((column for column, text in suspects if text == reason), "")
 
     @property
     def rows_to_collect(self) -> dict[str, float]:

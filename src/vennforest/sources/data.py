@@ -30,9 +30,9 @@ from vennforest.scores import ScoreKind
 from vennforest.sources.estimators import (
     in_double,
     model_scores,
-    rows_for,
     transform_rows,
     transformed,
+    unshared_rows,
 )
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
@@ -270,7 +270,7 @@ class TrainingData:
     def fit(self, estimator: Any) -> Any:
         """Fit a clone of the estimator and return it."""
         model = clone(estimator)
-        model.fit(rows_for(model, self.X), self.y, **self.all_fit_params())
+        model.fit(unshared_rows(model, self.X), self.y, **self.all_fit_params())
         return model
 
     def all_fit_params(self) -> dict[str, Any]:

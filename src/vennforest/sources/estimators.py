@@ -36,7 +36,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         for _, step in model.steps[:-1]:
             X = transformed(X, step)
         model = model[-1]
-    X = rows_for(model, in_double(X, model))
+    X = unshared_rows(model, in_double(X, model))
     if hasattr(model, "predict_proba"):
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
         missing = np.zeros(len(scores))
@@ -170,10 +170,10 @@ def transformed(X: Any, step: Any, double: bool = True) -> Any:
     """Return the rows X as a fitted transformer, a step of a pipeline, returns them."""
     if step in (None, "passthrough"):
         return X
-    return step.transform(rows_for(step, in_double(X, step) if double else X))
+    return step.transform(unshared_rows(step, in_double(X, step) if double else X))
 
 
-def rows_for(model: Any, X: Any) -> Any:
+def unshared_rows(model: Any, X: Any) -> Any:
     """Return rows for a model that may change them: a copy where it transforms or has parts.
 
     As with ``StandardScaler(copy=False)`` or a function of the user's; other models read X too.

@@ -24,9 +24,9 @@ from vennforest.forest import (
 from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.data import Fold, OutOfBagFold, Subforest, TrainingData
 from vennforest.sources.estimators import (
-    rows_for,
     split_pipeline,
     transform_rows,
+    unshared_rows,
     without_frozen,
 )
 
@@ -139,7 +139,7 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
 
     # The rows are those of fit_transform, which transform may not return again.
     ensemble.fit = fit
-    model.fit(rows_for(model, data.X), data.y, **data.all_fit_params())
+    model.fit(unshared_rows(model, data.X), data.y, **data.all_fit_params())
     return model, rows
 
 
