@@ -22,7 +22,8 @@ def test_bounds_contain_the_probability_of_the_pool(k, kind):
     scores, y = drawn(k, kind, rng)
     calibrator, log = VennAbers("pooled").fit(scores, y), VennAbers("log").fit(scores, y)
     p = calibrator.predict_proba(scores)
-    np.testing.assert_allclose(p, PooledCalibration().fit(scores, y).predict_proba(scores))
+    expected = PooledCalibration().fit(scores, y).predict_proba(scores)
+    np.testing.assert_allclose(p, expected, rtol=1e-6)  # the search of the maps ends at about 1e-7
     for left_out in (None, np.arange(300)):
         m, narrow = (c.predict_multiprobability(scores, left_out) for c in (calibrator, log))
         np.testing.assert_array_equal(m.lower, np.minimum(narrow.lower, p), err_msg=str(seed))
