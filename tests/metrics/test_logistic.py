@@ -47,7 +47,8 @@ def test_the_fit_is_that_of_a_general_minimiser(k, c, has_prior):
     def gradient(theta):
         return approx_fprime(theta, minus_likelihood, 1e-6)
 
-    np.testing.assert_allclose(fit.hessian, approx_fprime(fit.theta, gradient, 1e-4), rtol=0.02)
+    slow_hessian = approx_fprime(fit.theta, gradient, 1e-4)
+    np.testing.assert_allclose(fit.hessian, slow_hessian, rtol=0.02, atol=2e-3)
 
 
 def test_separated_outcomes_have_no_maximum():
