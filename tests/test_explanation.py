@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from support.cases import booster
 from vennforest import CalibratedClassifier, explain
 from vennforest.linear import LinearClassifier
 
@@ -195,14 +196,7 @@ def test_what_is_refused(monkeypatch):
 def boosted(package, **settings):
     if package == "scikit-learn":
         return HistGradientBoostingClassifier(max_iter=settings["n_estimators"], random_state=0)
-    name, quiet = {
-        "xgboost": ("XGBClassifier", {"n_jobs": 1}),
-        "lightgbm": ("LGBMClassifier", {"n_jobs": 1, "verbose": -1}),
-        "catboost": (
-            "CatBoostClassifier", {"thread_count": 1, "verbose": 0, "allow_writing_files": False},
-        ),
-    }[package]  # fmt: skip
-    return getattr(pytest.importorskip(package), name)(**quiet, **settings)
+    return booster(package, **settings)
 
 
 @pytest.mark.parametrize("package", ["scikit-learn", "xgboost", "lightgbm", "catboost"])

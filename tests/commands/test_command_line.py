@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,18 +18,6 @@ from vennforest.report.words import templates
 COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "sql", "watch", "show")
 FAST = ("--folds", "2", "--trees", 20, "--methods", "venn-abers", "--jobs", "1")
 FAST += ("--estimator", "mixed-forest")  # beside no others
-
-
-@pytest.fixture
-def table(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=60)
-    frame = pd.DataFrame({"x": x, "word": rng.choice(["a", "b", None], 60)})
-    frame["y"] = np.where(x + rng.normal(size=60) / 2 > 0, "yes", "no")
-    frame.loc[0, "y"] = None
-    path = tmp_path / "data.csv"
-    frame.to_csv(path, index=False)
-    return path
 
 
 def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, pictures, draw_only):

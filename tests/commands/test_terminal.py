@@ -3,27 +3,13 @@
 import json
 import warnings
 
-import numpy as np
 import pandas as pd
-import pytest
 
 from support.commands import run
 from vennforest._validation import InputError
 from vennforest.commands.terminal import shares_text
 
 FAST = ("--folds", "2", "--trees", 20, "--methods", "venn-abers", "--jobs", "1")
-
-
-@pytest.fixture
-def table(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=60)
-    frame = pd.DataFrame({"x": x, "word": rng.choice(["a", "b", None], 60)})
-    frame["y"] = np.where(x + rng.normal(size=60) / 2 > 0, "yes", "no")
-    frame.loc[0, "y"] = None
-    path = tmp_path / "data.csv"
-    frame.to_csv(path, index=False)
-    return path
 
 
 def test_the_most_frequent_class_is_named_first():

@@ -1,7 +1,6 @@
 """Graphs that are run, and the same answers in Python."""
 
 import numpy as np
-import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     RandomForestClassifier,
@@ -49,17 +48,6 @@ def drawn_for(seed, k):
     rows = rng.normal(2, 1, size=(500, 5)).round(1)
     y = np.digitize(rows[:, 0] + rng.logistic(size=500) / 2, [2.0] if k == 2 else [1.0, 2.5])
     return rows, y
-
-
-def booster(package, **settings):
-    name, quiet = {
-        "xgboost": ("XGBClassifier", {"n_jobs": 1}),
-        "lightgbm": ("LGBMClassifier", {"n_jobs": 1, "verbose": -1}),
-        "catboost": (
-            "CatBoostClassifier", {"thread_count": 1, "verbose": 0, "allow_writing_files": False},
-        ),
-    }[package]  # fmt: skip
-    return getattr(pytest.importorskip(package), name)(**quiet, **settings)
 
 
 BOOSTERS = ["xgboost", "lightgbm", "catboost"]

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
+from export.graphs import of_python
 from support.systems import SYSTEMS
 from vennforest import (
     CalibratedClassifier,
@@ -81,20 +82,8 @@ def cases():
     return list(drawn())
 
 
-def expected(model, new, confidence=False):
-    """Return p, and with bounds p0 and p1, each (n,) or (n, k)."""
-    found = {"p": model.predict_proba(new)}
-    if hasattr(model, "predict_multiprobability"):
-        bounds = model.predict_multiprobability(new)
-        found |= {"p0": bounds.lower, "p1": bounds.upper}
-    if confidence:
-        intervals = model.predict_confidence(new)
-        found |= {"low95": intervals.lower, "high95": intervals.upper}
-    return {name: one[:, 1] if one.shape[1] == 2 else one for name, one in found.items()}
-
-
 def check(name, found, model, new, confidence=False):
-    wanted = expected(model, new[:-3], confidence)
+    wanted = of_python(model, new[:-3], confidence)
     assert found.keys() == wanted.keys(), name
     for part, values in wanted.items():
         given = found[part]

@@ -32,7 +32,8 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from export.graphs import BOOSTERS, X, Y, assert_equal, booster, drawn_for, forest, of_python, run
+from export.graphs import BOOSTERS, X, Y, assert_equal, drawn_for, forest, of_python, run
+from support.cases import booster
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.export import onnx_models, to_onnx

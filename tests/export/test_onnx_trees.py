@@ -18,11 +18,11 @@ from sklearn.preprocessing import (
 from export.graphs import (
     BOOSTERS,
     assert_equal,
-    booster,
     forest,
     of_python,
     run,
 )
+from support.cases import booster
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.export import to_onnx

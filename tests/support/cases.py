@@ -1,6 +1,7 @@
 """Drawn cases that tests of several modules share."""
 
 import numpy as np
+import pytest
 
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.calibrators import (
@@ -107,3 +108,15 @@ def draw_categorised(rng):
         new[:2] = calibration[rng.integers(0, n, 2)]
     weight = None if rng.random() < 0.5 else rng.choice([0.25, 1.0, 2.0, 3.0, 1e6], n)
     return k, calibration, new, weight
+
+
+def booster(package, **settings):
+    """Return a classifier of XGBoost, LightGBM or CatBoost; skip the test without the package."""
+    name, quiet = {
+        "xgboost": ("XGBClassifier", {"n_jobs": 1}),
+        "lightgbm": ("LGBMClassifier", {"n_jobs": 1, "verbose": -1}),
+        "catboost": (
+            "CatBoostClassifier", {"thread_count": 1, "verbose": 0, "allow_writing_files": False},
+        ),
+    }[package]  # fmt: skip
+    return getattr(pytest.importorskip(package), name)(**quiet, **settings)
