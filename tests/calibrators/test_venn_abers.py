@@ -137,7 +137,7 @@ def test_scores_put_together_have_the_bounds_of_all_scores(rng, shape, weighted,
             constants.setattr(venn_abers, "MAX_TABLE_SCORES", 8)
             constants.setattr(venn_abers, "N_SPREAD_SCORES", 4)
             constants.setattr(venn_abers, "N_END_SCORES", 1)
-            constants.setattr(venn_abers, "MAX_ROUNDING", 1e-12)
+            constants.setattr(venn_abers, "N_DIGITS", 40)
             model = fitted(scores, y, weight)
             (table,) = model._tables
             assert table.condensed() is table
@@ -166,7 +166,7 @@ def test_bounds_among_thousands_of_one_label_are_up_to_a_thousandth_wider(rng, r
     assert_array_equal(bounds[1 - rare], exact[1 - rare])
     of_label, exact_of_label = (p[1] if rare else 1 - p[0] for p in (bounds, exact))
     assert (of_label >= exact_of_label).all()
-    assert (of_label <= exact_of_label * (1 + venn_abers.MAX_ROUNDING) + 1e-15).all()
+    assert (of_label <= exact_of_label * (1 + 2.0**-venn_abers.N_DIGITS) + 1e-15).all()
     assert (of_label > exact_of_label).any()
 
 

@@ -38,29 +38,25 @@ MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is 
 # Distinct scores up to which tables have all. Of more, they have what the steps need, so many that
 # are spread over all ranks, and so many at either end, where single labels decide on an interval.
 MAX_TABLE_SCORES, N_SPREAD_SCORES, N_END_SCORES = 1 << 16, 1 << 14, 1 << 8
-MAX_ROUNDING = (
-    2.0**-10
-)  # of a bound that steps at every score, as a share of its distance from 0 or 1
+# Binary digits, after the first, of a bound that steps at every score: of its distance from 0 or 1.
+N_DIGITS = 10
 Int32Array = NDArray[np.int32]
 
 VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
 
 
 class StepFunction(NamedTuple):
-    """The isotonic fit of a new observation of one label as a function of its score.
+    """The isotonic fit of a new observation of one label as a function of its place.
 
-    ``ends`` (n - 1,) are scores between n runs of equal ``fits``, which begin at ``places``. The
-    fit of a run is the slope of the line from point number a of the cumulative sums (weight,
-    positive weight) of the calibration examples to point number b, moved by the new observation.
-    The ``grid``, cells of equal width with the first end in each, shortens the search in the ends.
+    The n runs of equal ``fits`` begin at ``places``. The fit of a run is the slope of the line from
+    point number a of the cumulative sums (weight, positive weight) of the calibration examples to
+    point number b, moved by the new observation.
     """
 
-    ends: FloatArray
     fits: FloatArray
     places: Int32Array
     a: Int32Array
     b: Int32Array
-    grid: tuple[NDArray[np.uint32], float, float]
 
 
 class StepTable:
@@ -81,14 +77,23 @@ class StepTable:
         steps = []
         for label in (0, 1):
             n = kernels.step_function(self.W, self.Y, following, label, queue, places, fits, a, b)
-            ends = self.x[places[1:n] - 1]
-            lines = places[:n].copy(), a[:n].copy(), b[:n].copy()
-            steps.append(StepFunction(ends, fits[:n].copy(), *lines, kernels.grid_of(ends)))
-        self.p0, self.p1 = steps
+            steps.append(StepFunction(*(column[:n].copy() for column in (fits, places, a, b))))
+        self.p0, self.p1 = self.steps = steps
+
+    @cached_property
+    def ends(self) -> list[FloatArray]:
+        """The scores between the runs of p0 and of p1, increasing."""
+        return [self.x[steps.places[1:] - 1] for steps in self.steps]
+
+    @cached_property
+    def _grids(self) -> list[tuple[NDArray[np.uint32], float, float]]:
+        """Cells of equal width with the first end in each, which shorten the search in the ends."""
+        return [kernels.grid_of(ends) for ends in self.ends]
 
     def look_up(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
-        tables = [(steps.ends, steps.fits, *steps.grid) for steps in (self.p0, self.p1)]
+        parts = zip(self.ends, self.steps, self._grids, strict=True)
+        tables = [(ends, steps.fits, *grid) for ends, steps, grid in parts]
         kernels.read_steps(scores, *tables, out)
 
     @cached_property
@@ -102,7 +107,7 @@ class StepTable:
 
     def starts(self) -> FloatArray:
         """Return where p0 or p1 may change, increasing."""
-        return np.unique(np.concatenate([self.p0.ends, np.nextafter(self.p1.ends, np.inf)]))
+        return np.unique(np.concatenate([self.ends[0], np.nextafter(self.ends[1], np.inf)]))
 
     def condensed(self) -> StepTable:
         """Return a table with the same steps, of far fewer scores if there are many.
@@ -113,8 +118,8 @@ class StepTable:
         after it, and without the other points it is the same.
 
         Among examples of one label alone a bound may step at every score. Between the first and the
-        last of the steps that differ by at most `MAX_ROUNDING` scores are put together so that the
-        bound is that of the last one: where all are negative, at the smallest score, so that p1 is
+        last of the steps with the same `N_DIGITS` scores are put together so that the bound is that
+        of the last one: where all are negative, at the smallest score, so that p1 is
         too high, and where all are positive at the largest, so that p0 is too low. The other bound
         is the same.
         """
@@ -124,11 +129,12 @@ class StepTable:
         is_kept, is_rounded = np.zeros((2, m + 1), bool)
         is_kept[:N_END_SCORES] = is_kept[-N_END_SCORES:] = True
         is_kept[np.searchsorted(self.W, np.linspace(0, self.W[-1], N_SPREAD_SCORES))] = True
-        for label, steps in enumerate((self.p0, self.p1)):
-            distance = np.maximum(steps.fits if label else 1 - steps.fits, np.finfo(float).tiny)
-            level = np.floor(np.log(distance) / np.log1p(MAX_ROUNDING))
-            passed = np.append(0.0, np.cumsum(self.weights[:, label]))[steps.places]
-            is_first = np.append(True, (np.diff(level) != 0) | (np.diff(passed) != 0))
+        for label, steps in enumerate(self.steps):
+            distance = steps.fits if label else 1 - steps.fits
+            digits = distance.view(np.int64) >> (np.finfo(float).nmant - N_DIGITS)  # and exponent
+            n_of_label = np.cumsum(self.weights[:, label] > 0, dtype=np.int32)
+            passed = np.append(0, n_of_label[steps.places[1:] - 1])
+            is_first = np.append(True, (np.diff(digits) != 0) | (np.diff(passed) != 0))
             stays = is_first | np.append(is_first[1:], True)
             is_kept[np.concatenate([steps.a[stays], steps.b[stays], steps.places[stays]])] = True
             is_rounded[steps.places[~stays]] = label
@@ -322,7 +328,8 @@ class VennAbers(BoundedCalibrator):
             self._tables[j].look_up(scores, out)
             return
         table = self._tables_of_examples[j]
-        steps = [(steps.ends, steps.a, steps.b) for steps in (table.p0, table.p1)]
+        parts = zip(table.ends, table.steps, strict=True)
+        steps = [(ends, steps.a, steps.b) for ends, steps in parts]
         tables = self._examples[j], table.x, *table.points_and_hulls, *steps
         kernels.read_left_out(scores, left_out, *tables, out)
 

@@ -24,7 +24,7 @@ import numpy as np
 from vennforest._jit import kernel
 
 # Cells of the grid that shortens a search: so many a step, and up to that number in all.
-CELLS_PER_STEP, MAX_GRID_CELLS = 8, 1 << 20
+CELLS_PER_STEP, MAX_GRID_CELLS = 4, 1 << 20
 BLOCK_SIZE = 32  # points in the smallest block of the hull tree, which is searched one by one
 
 
