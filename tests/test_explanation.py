@@ -5,6 +5,7 @@ from itertools import combinations
 from math import factorial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.special import expit, logit
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
@@ -118,7 +119,10 @@ def test_classes_names_and_plots(tmp_path):
     assert of_nested.feature_names == found.feature_names
     np.testing.assert_allclose(found.data, select.transform(scaler.transform(NEW)))
     shap.plots.waterfall(found[0], show=False)
-    assert explain(fitted(), NEW).feature_names == list(X.columns)
+    model = fitted()
+    assert explain(model, NEW).feature_names == list(X.columns)
+    for of_arrow in (pa.Table.from_pandas(NEW), pa.RecordBatch.from_pandas(NEW)):
+        np.testing.assert_array_equal(explain(model, of_arrow).values, explain(model, NEW).values)
     unnamed = explain(fitted(data=(X.to_numpy(), Y)), NEW.to_numpy())
     assert unnamed.feature_names == [f"x{j}" for j in range(X.shape[1])]
 

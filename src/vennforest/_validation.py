@@ -457,6 +457,11 @@ def is_arrow(X: object) -> bool:
     return hasattr(X, "column_names") and not is_frame(X)
 
 
+def without_arrow(X: Any) -> Any:
+    """Return a table or record batch of Arrow as a pandas data frame, other rows as they are."""
+    return X.to_pandas() if is_arrow(X) else X
+
+
 def refuse_equal_names(names: Sequence[str]) -> None:
     """Raise an error if two columns of a data frame have the same name."""
     if len(set(names)) < len(names):

@@ -13,7 +13,7 @@ from scipy.special import expit, logit, softmax
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import needed
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, without_arrow
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel, BlendMember
 from vennforest.classifier.prediction import RowScores, predict_scores, score_rows
@@ -92,7 +92,7 @@ def explain(model: CalibratedClassifier, X: Any) -> Any:
     shap = needed("shap", "explanations")
     if not isinstance(model, CalibratedClassifier):
         raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
-    fitted = model._state
+    fitted, X = model._state, without_arrow(X)
     if model.votes == "hard":
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
     # Models refuse rows of other columns; shap reads them by place, beyond the last if need be.

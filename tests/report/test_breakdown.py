@@ -153,5 +153,5 @@ def test_net_benefit_is_that_of_the_decision_curve():
     assert own.thresholds.index.tolist() == [0.07, 0.2]
     interval = threshold_table(y, p, [0.07, 0.2], level=0.95).intervals["sensitivity"]
     np.testing.assert_allclose(own.thresholds[["sensitivity_low", "sensitivity_high"]].T, interval)
-    with pytest.raises(ValueError, match=r"thresholds must be of two classes and in \(0, 1\)"):
+    with pytest.raises(ValueError, match=r"thresholds must be a list of numbers in \(0, 1\)"):
         check(y, p, thresholds=[0.2, 1.5])

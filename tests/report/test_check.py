@@ -169,3 +169,26 @@ def test_one_class_has_no_gain_over_itself(label, weighted, tmp_path):
     evaluation.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "nan%" not in page and f"Brier score; by always predicting {label * 100}.0%: 0" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"by": "sex"}, "by must be a dict, .* got 'sex'"),
+        ({"by": np.zeros(40)}, "by must be a dict, .* got ndarray"),
+        ({"by": {"sex": np.zeros(3)}}, r"by must have shape \(40,\) for 'sex'"),
+        ({"thresholds": 0.02}, r"thresholds must be a list of numbers in \(0, 1\), got 0.02"),
+        ({"thresholds": ".02"}, "thresholds must be a list of numbers"),
+        ({"thresholds": [0.2, np.nan]}, "thresholds must be a list of numbers"),
+        ({"promises": 0.9}, "promises must be a dict of targets, got 0.9"),
+        ({"promises": {"recal": 0.9}}, "promises must be one of .*sensitivity.*, got 'recal'"),
+        ({"promises": {"precision": 2}}, "precision must lie between 0 and 1"),
+        ({"segments": np.zeros(40)}, "segments must be a data frame, got ndarray"),
+        ({"follow_up": np.ones(40)}, "follow_up must be a pair of times"),
+        ({"y": [], "p": []}, "y must contain at least one label, got none"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_in_a_sentence(options, rule):
+    y = [0, 1] * 20
+    with pytest.raises(ValueError, match=rule):
+        check(**{"y": y, "p": [0.4, 0.6] * 20, **options})

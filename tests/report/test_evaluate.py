@@ -131,7 +131,7 @@ def test_refused_arguments_and_data():
         ({"methods": ["plat"]}, r"methods must be one of .*: did you mean 'platt'"),
         ({"positive": "maybe"}, "positive must be one of"),
         ({"costs": [[1, 2]]}, "costs must have a row"),
-        ({"tolerance": 2}, r"tolerance must lie in \(0, 1\), got 2"),
+        ({"tolerance": 2}, "tolerance must lie between 0 and 1, both excluded, got 2"),
         ({"y": y[:-1]}, "y must have shape"),
         ({"X": X.assign(bad=np.inf)}, "got inf"),
         ({"y": ["a"] * 29 + ["b"]}, "two classes"),

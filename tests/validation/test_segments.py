@@ -1,6 +1,7 @@
 """The search for segments, against its definition, and its error rates."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 pd = pytest.importorskip("pandas")
@@ -130,6 +131,14 @@ def test_a_fault_is_named_in_words():
     assert later.index[0] == frame.index[0] and "when = 2021" in later.index
     X = X.drop(columns="when").astype({"country": object})
     assert segments(X.to_numpy(), y, p, n_draws=9).index[0] == "0 77 to 89 and 2 = Peru"
+
+
+def test_arrow_tables_have_the_segments_of_their_data_frame(rng):
+    frame = pd.DataFrame({"age": rng.normal(size=200), "ward": rng.choice(["a", "b"], 200)})
+    y, p = rng.integers(0, 2, 200), rng.random(200)
+    expected = segments(frame, y, p, n_draws=9)
+    for table in (pa.Table.from_pandas(frame), pa.RecordBatch.from_pandas(frame)):
+        pd.testing.assert_frame_equal(segments(table, y, p, n_draws=9), expected)
 
 
 @pytest.mark.parametrize(("n", "X", "message"), [

@@ -25,6 +25,7 @@ from vennforest._validation import (
     count_rows,
     encode_groups,
     encode_labels,
+    without_arrow,
 )
 from vennforest.auditing.columns import MIN_AUDITED_ROWS, find_faulty_columns
 from vennforest.auditing.copies import find_copies
@@ -34,7 +35,7 @@ from vennforest.auditing.steps import find_steps_that_see_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import classes_of_frozen, named_estimators
 from vennforest.metrics.monotonicity import falling_frequency
-from vennforest.sources.checks import check_class_examples, features_of, without_arrow
+from vennforest.sources.checks import check_class_examples, features_of
 from vennforest.sources.row_hashes import sketch_rows
 
 

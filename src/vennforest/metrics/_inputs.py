@@ -123,6 +123,10 @@ class ClassEstimates:
         weight = check_weights(sample_weight, n, warns=False)
         self.weight = np.ones(n) if weight is None else weight
         if follow_up is not None:
+            if not (isinstance(follow_up, tuple | list) and len(follow_up) == 2):
+                raise InputError(
+                    f"follow_up must be a pair of times (n,) and a horizon, got {shown(follow_up)}"
+                )
             self.codes, followed_share = self._matured(*follow_up)
             self.weight = self.weight * followed_share
         self.groups = encode_groups(groups, p)

@@ -103,9 +103,11 @@ def check(
     >>> evaluation.verdict.method
     'clinic'
     """
-    remarks, is_model = list(notes), hasattr(p, "predict_proba")
+    is_model, remarks = hasattr(p, "predict_proba"), [notes] if isinstance(notes, str) else [*notes]
     named = p.classes_ if is_model else classes
     codes, labels = encode_labels(y, named)
+    if not len(codes):
+        raise InputError("y must contain at least one label, got none")
     if len(labels) < 2:
         raise InputError("y must contain at least two classes, got one: name both with classes")
     settings, prior = {}, None

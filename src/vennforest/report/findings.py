@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import InputError
+from vennforest._validation import InputError, check_inside, check_option, is_frame, numbers_of
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference
@@ -118,7 +118,7 @@ class Question:
     predictors: pd.DataFrame | None = None
 
     def check(self, classes: NDArray[Any]) -> None:
-        """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
+        """Raise an error unless ``positive`` is one of two classes, and the others are as above."""
         labels = [str(label) for label in classes]
         if self.positive is not None and str(self.positive) not in labels:
             raise not_one_of("positive", labels, str(self.positive))
@@ -126,11 +126,24 @@ class Question:
             raise InputError(
                 f"positive must be given for two classes only, got {len(labels)} classes"
             )
-        if self.tolerance is not None and not 0 < self.tolerance < 1:
-            raise InputError(f"tolerance must lie in (0, 1), got {self.tolerance}")
-        at = self.thresholds
-        if at is not None and (len(labels) > 2 or not all(0 < threshold < 1 for threshold in at)):
-            raise InputError(f"thresholds must be of two classes and in (0, 1), got {shown([*at])}")
+        if self.tolerance is not None:
+            check_inside(self.tolerance, "tolerance")
+        if self.thresholds is not None:
+            rule, at = "thresholds must be a list of numbers in (0, 1)", self.thresholds
+            cuts = numbers_of(at, rule)
+            if cuts.ndim != 1 or not ((cuts > 0) & (cuts < 1)).all():
+                raise InputError(f"{rule}, got {shown(at)}")
+            if len(labels) > 2:
+                raise InputError(f"thresholds must be of two classes, got {len(labels)} classes")
+        for name, values in (("by", self.by), ("promises", self.promises)):
+            if not isinstance(values, Mapping | None):
+                rule = "a dict, such as {'site': values}" if name == "by" else "a dict of targets"
+                raise InputError(f"{name} must be {rule}, got {shown(values)}")
+        for name, target in (self.promises or {}).items():
+            check_option(name, sections.PROMISES, "promises")
+            check_inside(target, name)
+        if not (self.segments is None or is_frame(self.segments)):
+            raise InputError(f"segments must be a data frame, got {type(self.segments).__name__}")
 
     def with_positive(self, predictions: Predictions) -> Predictions:
         """Return predictions with the positive one of two classes, by default the rarer one."""

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 
 from vennforest._messages import shown, warn
-from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, is_arrow
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, without_arrow
 from vennforest.sources.data import TrainingData
 from vennforest.sources.estimators import nested_estimators, split_pipeline, without_frozen
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
@@ -97,11 +97,6 @@ def _equal_by_chance(columns: Sequence[NDArray[Any]]) -> float:
         log_probability += np.log(n_pairs / (n * (n - 1)))
     # Two rows are equal with this probability, and a row equals one of n - 1 others:
     return float(n * -np.expm1(-(n - 1) * np.exp(log_probability)))
-
-
-def without_arrow(X: Any) -> Any:
-    """Return an Arrow table as a pandas data frame, other rows as they are."""
-    return X.to_pandas() if is_arrow(X) else X
 
 
 def features_of(X: Any) -> list[NDArray[Any]]:

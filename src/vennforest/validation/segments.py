@@ -21,6 +21,7 @@ from vennforest._validation import (
     encode_groups,
     group_names,
     has_leading_zeros,
+    without_arrow,
 )
 from vennforest.metrics._inputs import bin_codes
 from vennforest.metrics.dependence import draw_labels, intragroup_correlation
@@ -50,7 +51,7 @@ def segments(
 
     Parameters
     ----------
-    X : data frame or array-like of shape (n, d)
+    X : data frame, Arrow table or array-like of shape (n, d)
         Columns that make segments: numbers in five bins of like size, dates by year, and other
         columns by value. The rare values of a column are one level, and so are its missing cells.
         The predicted probability is a column too. Of more than 20 columns the first 20 are crossed.
@@ -95,7 +96,7 @@ def segments(
     check_count(random_state, "random_state", 0)
     check_order(X, y=y, p=p, groups=groups)
     outcome, p = outcomes_and_probabilities(y, p)
-    features = pandas.DataFrame(X).reset_index(drop=True)
+    features = pandas.DataFrame(without_arrow(X)).reset_index(drop=True)
     if len(features) != len(p):
         raise InputError(f"X must have {len(p)} rows, got {len(features)}")
     names, segment = _memberships(features, p)
