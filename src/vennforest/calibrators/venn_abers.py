@@ -74,11 +74,11 @@ class StepTable:
         following, queue, places, a, b = np.empty((5, len(self.W)), np.int32)
         fits = np.empty(len(self.W))
         kernels.suffix_hulls(self.W, self.Y, following)
-        steps = []
+        self.steps: list[StepFunction] = []
         for label in (0, 1):
             n = kernels.step_function(self.W, self.Y, following, label, queue, places, fits, a, b)
-            steps.append(StepFunction(*(column[:n].copy() for column in (fits, places, a, b))))
-        self.p0, self.p1 = self.steps = steps
+            lines = places[:n].copy(), a[:n].copy(), b[:n].copy()
+            self.steps.append(StepFunction(fits[:n].copy(), *lines))
 
     @cached_property
     def ends(self) -> list[FloatArray]:
