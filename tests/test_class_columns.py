@@ -153,7 +153,7 @@ def test_one_column_of_two_classes_named_in_another_order_is_in_doubt(rng):
     assert brier_decomposition(y, p, classes=["yes", "no"], pos_label="yes") == expected
 
 
-@pytest.mark.parametrize("classes", [["no", "yes", "no"], {"no", "yes"}, "no"])
+@pytest.mark.parametrize("classes", [["no", "yes", "no"], {"no", "yes"}, "no", []])
 def test_classes_are_a_list_that_names_each_once(classes):
     with pytest.raises(InputError, match="classes must be a list that names each class once"):
         brier_decomposition(["no", "yes"], [0.2, 0.8], classes=classes)

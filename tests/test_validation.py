@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -17,6 +18,7 @@ from vennforest import (
     update,
 )
 from vennforest.decisions import threshold_for
+from vennforest.export import to_json
 from vennforest.metrics import (
     auc_difference,
     auc_interval,
@@ -31,6 +33,7 @@ from vennforest.validation import grades, population_stability, segments
 P = np.linspace(0.05, 0.95, 40)
 Y = np.arange(40) % 3 == 0
 MODEL = VennAbers().fit(P, Y)
+BOUNDS = MODEL.predict_multiprobability(P)
 CLASSIFIER = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(P[:, None], Y)))
 CLASSIFIER.fit(P[::-1, None] / 2, Y)
 
@@ -50,6 +53,12 @@ CLASSIFIER.fit(P[::-1, None] / 2, Y)
         (lambda: MODEL.predict_confidence(P, level=[0.9]), "level must lie between 0 and 1"),
         (lambda: threshold_for(P, Y, cost=1, costs=(1, "a")), "costs must be numbers"),
         (lambda: Multiprobability([[0.1]], [[0.2]], [1]), "lower must be a numpy array of floats"),
+        (lambda: calibration_error(Y, P, pos_label=P), "pos_label must be one of"),
+        (lambda: calibration_error(csr_array(Y[None] * 1), P), "y must have shape"),
+        (lambda: threshold_table(Y, P, [[0.1, 0.2]]), r"thresholds must have shape \(t,\)"),
+        (lambda: interval_curve(Y, BOUNDS, confidence=0.9), r"confidence must have shape \(40, 2"),
+        (lambda: segments("ab", Y, P), "X must be a table of 40 rows, got 'ab'"),
+        (lambda: to_json(MODEL, score=[1]), r"score must name columns of scores, got \[1\]"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused(call, message):
@@ -147,6 +156,14 @@ def test_rows_that_are_no_array_are_refused(read, X):
 def test_a_table_without_rows_is_refused(name):
     with pytest.raises(ValueError, match="X must contain at least one row, got none"):
         ROW_READERS[name](P[:0, None])
+
+
+def test_sparse_rows_are_read_by_a_model_that_was_fitted_to_a_data_frame():
+    frame = pd.DataFrame({"a": P, "b": P[::-1]})
+    model = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(frame, Y))).fit(frame, Y)
+    with pytest.warns(UserWarning, match="feature names"):
+        p = model.predict_proba(csr_array(frame.to_numpy()))
+    np.testing.assert_allclose(p, model.predict_proba(frame), rtol=1e-12)
 
 
 def test_more_folds_than_rows_are_refused():

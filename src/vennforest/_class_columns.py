@@ -89,7 +89,11 @@ def column_names(names: ScoreNames) -> list[str]:
     """Return the names of columns of scores in the order in which they are given."""
     if isinstance(names, str):
         return [names]
-    return list(names.values() if isinstance(names, Mapping) else names)
+    values = names.values() if isinstance(names, Mapping) else names
+    columns = list(values) if isinstance(values, Iterable) else [values]
+    if not all(isinstance(name, str) for name in columns):
+        raise InputError(f"score must name columns of scores, got {shown(names)}")
+    return columns
 
 
 def labels_of_column(name: str, classes: Iterable[Any]) -> list[Any]:

@@ -46,7 +46,7 @@ def label_vector(y: ArrayLike, n: int | None = None) -> NDArray[Any]:
         y = np.array(y, object)  # numpy would turn numbers among text into text
     try:
         labels: NDArray[Any] = column_or_1d(y, warn=True)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         shape = np.asarray(y, object).shape
         if len(shape) == 1:
             raise InputError(f"y must be text, integers or booleans, got: {error}") from error
@@ -141,7 +141,7 @@ def encode_labels(
     if classes is None:
         return np.searchsorted(labels, y).astype(np.intp), labels
     labels = _sorted_labels(np.asarray(classes), "classes")
-    if labels.shape != np.shape(classes):
+    if labels.shape != np.shape(classes) or not len(labels):
         raise InputError(f"classes must be a list that names each class once, got {shown(classes)}")
     try:
         codes = np.searchsorted(labels, y).clip(max=len(labels) - 1)
@@ -190,7 +190,7 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
         return 1
     if len(labels) == 1:
         raise InputError(f"y must contain two classes or more, got one: {shown(labels[0])}")
-    if label not in labels:
+    if np.ndim(label) or label not in labels:
         raise not_one_of(name, labels, label)
     return int(labels.index(label))
 

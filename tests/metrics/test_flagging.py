@@ -57,7 +57,7 @@ def test_threshold_tables_and_decision_curves_count_row_by_row(problems):
     for measure, threshold in ((threshold_table, 1.5), (decision_curve, 0.0)):
         with pytest.raises(ValueError, match="thresholds must lie"):
             measure([0, 1], [0.1, 0.2], [threshold])
-    with pytest.raises(ValueError, match="bounds must be of 3 rows"):
+    with pytest.raises(ValueError, match="bounds must be a Multiprobability of 3 rows"):
         m = Multiprobability(np.eye(2), np.eye(2), np.array([0, 1]))
         threshold_table([0, 1, 1], [0.1, 0.2, 0.3], 0.5, bounds=m)
 

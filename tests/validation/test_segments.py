@@ -143,7 +143,7 @@ def test_arrow_tables_have_the_segments_of_their_data_frame(rng):
 
 @pytest.mark.parametrize(("n", "X", "message"), [
     (19, [[1]] * 19, "y must have at least 20 rows, got 19"),
-    (30, [[i] for i in range(29)], "X must have 30 rows, got 29"),
+    (30, [[i] for i in range(29)], "X must be a table of 30 rows, got"),
     (30, [[f"id {i}"] for i in range(30)], "X must have a column with values in 20 rows"),
     (30, [["x"]] * 30, "X must have a column with values in 20 rows or more, got rarer ones"),
 ])  # fmt: skip

@@ -235,7 +235,7 @@ def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
     ("options", "message"),
     [
         ({"site": ["a"] * 450}, "site must have 2 to 50 different values, got 1"),
-        ({"site": ["a", "b"]}, r"site must have shape \(450,\), got 2 values"),
+        ({"site": ["a", "b"]}, r"site must have shape \(450,\), got \(2,\)"),
         ({"site": ["a", "b"] * 225, "time": range(450)}, "site and time must not both be given"),
     ],
 )

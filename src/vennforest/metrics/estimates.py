@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from vennforest._messages import InputError, shown
 from vennforest._validation import FloatArray, check_count, check_inside, check_option, class_index
 from vennforest.metrics import calibration_tests, curves, flagging
 from vennforest.metrics._inputs import (
@@ -387,10 +388,10 @@ class Estimates(ClassEstimates):
         rejections, alarms = flagging.weight_around(p, weight * (1 - outcome), at)
         counts: dict[str, FloatArray] = {}
         if bounds is not None:
-            if len(bounds) != len(self.is_counted):
-                raise ValueError(
-                    f"bounds must be of {len(self.is_counted)} rows, got {len(bounds)}"
-                )
+            n = len(self.is_counted)
+            if not isinstance(bounds, BoundsOfClasses) or len(bounds) != n:
+                rule = f"bounds must be a Multiprobability of {n} rows"
+                raise InputError(f"{rule}, got {shown(bounds)}")
             column = class_index(bounds.classes, self._pos_label)
             (_, at_low), (sure_no, at_high) = (
                 flagging.weight_around(end[self.is_counted, column], weight, at)

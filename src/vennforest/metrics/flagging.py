@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, InputError
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.variance import variance_of_sum
 from vennforest.scores import as_numbers
@@ -153,6 +153,8 @@ def share_of(part: FloatArray, remainder: FloatArray) -> FloatArray:
 def check_thresholds(thresholds: ArrayLike) -> FloatArray:
     """Return thresholds (t,) in [0, 1]."""
     at = as_numbers(np.atleast_1d(np.asarray(thresholds)), "thresholds")
+    if at.ndim > 1:
+        raise InputError(f"thresholds must have shape (t,), got {at.shape}")
     is_outside = ~((at >= 0) & (at <= 1))
     if is_outside.any():
         raise ValueError(f"thresholds must lie in [0, 1], got {at[is_outside][0]}")

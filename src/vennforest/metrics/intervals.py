@@ -80,10 +80,10 @@ def interval_curve(
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
-    if confidence is not None and confidence.lower.shape != m.lower.shape:
-        raise ValueError(
-            f"confidence must have shape {m.lower.shape}, got {confidence.lower.shape}"
-        )
+    if confidence is not None:
+        shape = np.shape(getattr(confidence, "lower", 0))
+        if shape != m.lower.shape:
+            raise ValueError(f"confidence must have shape {m.lower.shape}, got {shape}")
     if pos_label is None and len(m.classes) > 2:
         column, event = m.lower.argmax(axis=1), "predicted label"
     else:

@@ -97,7 +97,7 @@ def thresholds(
         cuts = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
     if tie is not None:
         cuts = {t for t in cuts if abs(t - tie) > 1e-9} | {tie}
-    cuts = {t for t in cuts if 0 < t < 1} if at is None else {*at}
+    cuts = {t for t in cuts if 0 < t < 1} if at is None else {*map(float, at)}
     judged = predictions.judged(estimates)
     columns = vars(judged.threshold_table(sorted(cuts), bounds=estimates.confidence, level=0.95))
     for name, (low, high) in columns.pop("intervals").items():

@@ -134,7 +134,7 @@ def check(
     rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     frame = as_pandas(X) if is_model and names_of_columns(X) is not None else None
     full_question = Question(name=name, positive=positive, predictors=frame, **question)
-    full_question.check(labels)
+    full_question.check(labels, len(codes))
     predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)
     if sample_weight is not None or follow_up is not None:
         predictions = _weighted(

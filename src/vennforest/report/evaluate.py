@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from vennforest._files import read_json
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import InputError, check_weights
+from vennforest._validation import InputError, check_count, check_weights, count_rows, label_vector
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions.costs import COSTS_FORM
@@ -137,6 +137,8 @@ def evaluate(
     'venn-abers'
     """
     methods = [methods] if isinstance(methods, str) else methods
+    check_count(n_folds, "n_folds", 2)
+    check_count(n_trees, "n_trees")
     unknown = [method for method in methods or () if method not in METHODS]
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
@@ -168,9 +170,9 @@ def evaluate(
         site=site,
         predictors=X if is_table else None,
     )
-    question.check(np.unique(np.asarray(y).ravel().astype(str)))
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
+    question.check(np.unique(label_vector(y).astype(str)), count_rows(X))
     named = partial(make_estimator, n_trees=n_trees, seed=random_state, n_jobs=n_jobs)
     classifier = named(estimator) if is_named else estimator
     if is_table:
@@ -187,11 +189,11 @@ def evaluate(
     design = Design("folds", n_folds, random_state, groups)
     if time is not None:
         design = replace(design, kind="time", values=times(time, "time"))
+        if (shape := np.shape(time)) != (X.shape[0],):
+            raise InputError(f"time must have shape ({X.shape[0]},), got {shape}")
     if names is not None:
         if time is not None:
             raise InputError("site and time must not both be given: each says how rows are split")
-        if len(names) != X.shape[0]:
-            raise InputError(f"site must have shape ({X.shape[0]},), got {len(names)} values")
         codes = np.where(names == MISSING, np.nan, np.unique(names, return_inverse=True)[1])
         design = replace(design, kind="sites", values=codes)
     if sample_weight is not None and compare:

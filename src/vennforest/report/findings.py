@@ -16,7 +16,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import InputError, check_inside, check_option, is_frame, numbers_of
+from vennforest._validation import (
+    InputError,
+    check_inside,
+    check_option,
+    is_frame,
+    numbers_of,
+    refuse_masked,
+)
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.losses import Difference
@@ -117,7 +124,7 @@ class Question:
     updates: bool = False
     predictors: pd.DataFrame | None = None
 
-    def check(self, classes: NDArray[Any]) -> None:
+    def check(self, classes: NDArray[Any], n: int) -> None:
         """Raise an error unless ``positive`` is one of two classes, and the others are as above."""
         labels = [str(label) for label in classes]
         if self.positive is not None and str(self.positive) not in labels:
@@ -130,6 +137,7 @@ class Question:
             check_inside(self.tolerance, "tolerance")
         if self.thresholds is not None:
             rule, at = "thresholds must be a list of numbers in (0, 1)", self.thresholds
+            refuse_masked(at, "thresholds")
             cuts = numbers_of(at, rule)
             if cuts.ndim != 1 or not ((cuts > 0) & (cuts < 1)).all():
                 raise InputError(f"{rule}, got {shown(at)}")
@@ -142,8 +150,15 @@ class Question:
         for name, target in (self.promises or {}).items():
             check_option(name, sections.PROMISES, "promises")
             check_inside(target, name)
-        if not (self.segments is None or is_frame(self.segments)):
-            raise InputError(f"segments must be a data frame, got {type(self.segments).__name__}")
+        X = self.segments
+        if X is not None and not (is_frame(X) and len(X) == n):
+            raise InputError(f"segments must be a data frame of {n} rows, got {shown(X)}")
+        names = ("site", "grades", "final_grades", "time")
+        columns = [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
+        columns += [(f"by of {name!r}", values) for name, values in (self.by or {}).items()]
+        for name, values in columns:
+            if (shape := np.shape(values)) != (n,):
+                raise InputError(f"{name} must have shape ({n},), got {shape}")
 
     def with_positive(self, predictions: Predictions) -> Predictions:
         """Return predictions with the positive one of two classes, by default the rarer one."""
@@ -419,10 +434,7 @@ def find(
     tie = None if costs is None else costs.tie(predictions.positive)
     columns = {}
     for name, values in (question.by or {}).items():
-        array = np.asarray(values, dtype=object)
-        if array.shape != (n_rows,):
-            raise InputError(f"by must have shape ({n_rows},) for {name!r}, got {array.shape}")
-        columns[name] = array[predictions.rows]
+        columns[name] = np.asarray(values, dtype=object)[predictions.rows]
     decision = by_threshold = None
     if is_binary:
         by_threshold = breakdown.thresholds(predictions, best, question.thresholds, tie)

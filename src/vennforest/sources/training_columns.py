@@ -16,6 +16,7 @@ from vennforest._validation import (
     FloatArray,
     IntArray,
     check_array,
+    count_rows,
     is_arrow,
     is_frame,
     is_missing,
@@ -194,7 +195,7 @@ def differences_of(training: TrainingColumns | None, X: Any) -> list[ColumnDiffe
     if training is None:
         return []
     new = NewColumns(training)
-    new.add(columns_of_frame(X), len(X))
+    new.add(columns_of_frame(X), count_rows(X))
     return list(new.differences())
 
 

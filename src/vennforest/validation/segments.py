@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from vennforest._messages import needed, plain_number
+from vennforest._messages import needed, plain_number, shown
 from vennforest._validation import (
     CodeArray,
     FloatArray,
@@ -96,9 +96,9 @@ def segments(
     check_count(random_state, "random_state", 0)
     check_order(X, y=y, p=p, groups=groups)
     outcome, p = outcomes_and_probabilities(y, p)
-    features = pandas.DataFrame(without_arrow(X)).reset_index(drop=True)
-    if len(features) != len(p):
-        raise InputError(f"X must have {len(p)} rows, got {len(features)}")
+    if np.ndim(X := without_arrow(X)) != 2 or len(X) != len(p):
+        raise InputError(f"X must be a table of {len(p)} rows, got {shown(X)}")
+    features = pandas.DataFrame(X).reset_index(drop=True)
     names, segment = _memberships(features, p)
     # Other numbers than those by which a user may have drawn X with the same seed.
     rng = np.random.default_rng([random_state, len(p)])
