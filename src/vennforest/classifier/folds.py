@@ -95,14 +95,13 @@ def _member_folds(
     """
     name, reason = source
     try:
-        try:
-            return _folds_of(name, model, estimator, data, seed, state), name, reason
-        except BagsError as error:
-            if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
-                raise
-            is_frozen = isinstance(estimator, FrozenEstimator)
-            name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
         return _folds_of(name, model, estimator, data, seed, state), name, reason
+    except BagsError as error:
+        if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
+            raise
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        source = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
+        return _member_folds(model, estimator, data, source, seed, state)
     except (TypeError, ValueError) as error:
         refuse_text(data.X, estimator, error)
         raise
@@ -119,6 +118,8 @@ def _folds_of(
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
         folds = model.calibrate_on.folds(estimator, data, **settings)
+        for fold in folds:
+            fold.check_classes(len(data.classes))
         return [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
@@ -201,12 +202,12 @@ def choose_source(
 
 def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
     """Warn of parameters that no source takes; searches over parameters set such pairs."""
-    values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
+    default = type(model)()
     unused = [
-        f"{name}={shown(values[name])}"
-        for name, source_of_parameter in SOURCE_PARAMETERS.items()
-        if source_of_parameter not in sources
-        and repr(values[name]) not in ("None", repr(defaults[name]))
+        f"{name}={shown(getattr(model, name))}"
+        for name, source in SOURCE_PARAMETERS.items()
+        if source not in sources
+        and repr(getattr(model, name)) not in ("None", repr(getattr(default, name)))
     ]
     if unused:
         verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
