@@ -19,7 +19,7 @@ from vennforest.classifier.blend import blend_models
 from vennforest.forest import BagsError, leaves_rows_out
 from vennforest.scores import round_scores
 from vennforest.sources import Fold, TrainingData, with_seed
-from vennforest.sources.checks import check_training_data, steps_obstacle
+from vennforest.sources.checks import check_training_data
 from vennforest.sources.estimators import split_pipeline, with_types
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray
@@ -118,9 +118,10 @@ def _folds_of(
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
         folds = model.calibrate_on.folds(estimator, data, **settings)
+        folds = [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
         for fold in folds:
             fold.check_classes(len(data.classes))
-        return [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
+        return folds
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
     if name == "cv":
@@ -191,8 +192,6 @@ def choose_source(
         return "cv", "groups were given, and folds keep each of them together"
     if has_splitter:
         return "cv", f"cv is a {type(model.cv).__name__}, which separates rows as bags do not"
-    if (reason := steps_obstacle(estimator)) is not None:
-        return "cv", reason
     if is_repetitive:
         reason = f"{copies}, and out-of-bag scores of copies lean against their own labels"
         warn(f"calibrate_on='auto' is 'cv' here: {reason}")
