@@ -113,7 +113,8 @@ def _folds_of(
     """Return the folds of a source by its name, or of the user's."""
     has_parts = name not in ("oob", "training", "frozen")
     # Members of a blend read a table alike, so that their transformers are equal and run once.
-    if has_parts or isinstance(model.estimator, list):
+    is_member = isinstance(model.estimator, list)
+    if has_parts or is_member:
         estimator = with_types(estimator, data.X, may_drop=has_parts)
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
@@ -121,6 +122,11 @@ def _folds_of(
         folds = [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
         for fold in folds:
             fold.check_classes(len(data.classes))
+            if fold.rows is None and (is_member or model.by is not None):
+                raise TypeError(
+                    "calibrate_on must be a source that says which rows calibrate (Fold.rows) for "
+                    f"{'several estimators' if is_member else 'by'}, got another"
+                )
         return folds
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
