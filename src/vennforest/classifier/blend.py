@@ -29,7 +29,7 @@ from vennforest.classifier.prediction import fit_to_examples, parts_of
 from vennforest.linear import LinearClassifier, mean_model, softmax_of_rows
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
-from vennforest.sources.data import skip_shared_steps
+from vennforest.sources.data import score_by_folds
 from vennforest.sources.estimators import share_steps
 from vennforest.sources.row_hashes import hash_rows
 
@@ -138,7 +138,7 @@ class BlendedModel:
         """
         used = [m for m, w in zip(self.members, self.weights, strict=True) if w > 0]
         folds = [fold for member in used if member.linear is None for fold in member.folds]
-        of_folds = (fold.score(rows) for fold, rows in skip_shared_steps(folds, X))
+        of_folds = iter(score_by_folds(folds, X))
         scores: list[list[FloatArray]] = []
         for member in self.members:
             if member not in used:

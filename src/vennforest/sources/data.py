@@ -316,3 +316,8 @@ def skip_shared_steps(folds: Sequence[Fold], X: Any) -> list[tuple[Fold, Any]]:
             rows, n = tables[key], n + 1
         pairs.append((replace(fold, model=fold.model[n:]) if n else fold, rows))
     return pairs
+
+
+def score_by_folds(folds: Sequence[Fold], X: Any) -> list[FloatArray]:
+    """Return the scores of the rows of X by the model of each fold, (m,) or (m, k)."""
+    return [fold.score(rows) for fold, rows in skip_shared_steps(folds, X)]
