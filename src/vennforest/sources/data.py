@@ -320,4 +320,9 @@ def skip_shared_steps(folds: Sequence[Fold], X: Any) -> list[tuple[Fold, Any]]:
 
 def score_by_folds(folds: Sequence[Fold], X: Any) -> list[FloatArray]:
     """Return the scores of the rows of X by the model of each fold, (m,) or (m, k)."""
-    return [fold.score(rows) for fold, rows in skip_shared_steps(folds, X)]
+    return [
+        fold.score(rows)
+        if type(fold) is not Fold or fold.classes is None
+        else model_scores(fold.model, rows, fold.classes)
+        for fold, rows in skip_shared_steps(folds, X)
+    ]
