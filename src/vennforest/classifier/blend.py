@@ -273,25 +273,18 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
 def common_examples(named_folds: Mapping[str, list[Fold]]) -> dict[str, CalibrationExamples]:
     """Return the calibration examples that all models have, in the order of the rows."""
     examples = {name: CalibrationExamples.of(folds) for name, folds in named_folds.items()}
-    for of_name in examples.values():
-        if of_name.rows is None:
-            raise TypeError(
-                "calibrate_on must be a source that says which rows calibrate (Fold.rows) for "
-                "several estimators, got another"
-            )
-        if len(np.unique(of_name.rows)) < len(of_name.rows):
-            raise InputError(
-                "cv must leave each example out at most once with several estimators, got some "
-                "twice: leave out repetitions"
-            )
     rows: Any = [of_name.rows for of_name in examples.values()]
+    if any(len(np.unique(of_name)) < len(of_name) for of_name in rows):
+        raise InputError(
+            "cv must leave each example out at most once with several estimators, got some "
+            "twice: leave out repetitions"
+        )
     common = reduce(np.intersect1d, rows)  # sorted
     if not len(common):
         raise InputError("estimators must be calibrated on common rows, got none")
-    indices = [np.intersect1d(common, row, return_indices=True)[2] for row in rows]
     return {
-        name: of_name.select(index)
-        for (name, of_name), index in zip(examples.items(), indices, strict=True)
+        name: of_name.select(np.intersect1d(common, of_rows, return_indices=True)[2])
+        for (name, of_name), of_rows in zip(examples.items(), rows, strict=True)
     }
 
 

@@ -271,13 +271,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def _calibrate(self, fitted: FittedClassifier) -> Self:
         """Fit calibrators to the folds of a state, which becomes that of this classifier."""
-        for fold in fitted.folds:
-            fold.check_classes(len(fitted.classes))
-        if fitted.by_groups is not None and any(fold.rows is None for fold in fitted.folds):
-            raise TypeError(
-                "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
-                "got another"
-            )
         calibrator, point = make_calibrator(self.method), None
         merge = getattr(calibrator, "merge", None) if self.merge == "auto" else self.merge
         if has_bounds(calibrator) and merge == "pooled":

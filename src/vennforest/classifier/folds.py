@@ -19,7 +19,7 @@ from vennforest.classifier.blend import blend_models
 from vennforest.forest import BagsError, leaves_rows_out
 from vennforest.scores import round_scores
 from vennforest.sources import Fold, TrainingData, with_seed
-from vennforest.sources.checks import check_training_data, steps_obstacle
+from vennforest.sources.checks import check_training_data
 from vennforest.sources.estimators import split_pipeline, with_types
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray
@@ -95,14 +95,13 @@ def _member_folds(
     """
     name, reason = source
     try:
-        try:
-            return _folds_of(name, model, estimator, data, seed, state), name, reason
-        except BagsError as error:
-            if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
-                raise
-            is_frozen = isinstance(estimator, FrozenEstimator)
-            name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
         return _folds_of(name, model, estimator, data, seed, state), name, reason
+    except BagsError as error:
+        if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
+            raise
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        source = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
+        return _member_folds(model, estimator, data, source, seed, state)
     except (TypeError, ValueError) as error:
         refuse_text(data.X, estimator, error)
         raise
@@ -114,12 +113,21 @@ def _folds_of(
     """Return the folds of a source by its name, or of the user's."""
     has_parts = name not in ("oob", "training", "frozen")
     # Members of a blend read a table alike, so that their transformers are equal and run once.
-    if has_parts or isinstance(model.estimator, list):
+    is_member = isinstance(model.estimator, list)
+    if has_parts or is_member:
         estimator = with_types(estimator, data.X, may_drop=has_parts)
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
         folds = model.calibrate_on.folds(estimator, data, **settings)
-        return [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
+        folds = [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
+        for fold in folds:
+            fold.check_classes(len(data.classes))
+            if fold.rows is None and (is_member or model.by is not None):
+                raise TypeError(
+                    "calibrate_on must be a source that says which rows calibrate (Fold.rows) for "
+                    f"{'several estimators' if is_member else 'by'}, got another"
+                )
+        return folds
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
     if name == "cv":
@@ -190,8 +198,6 @@ def choose_source(
         return "cv", "groups were given, and folds keep each of them together"
     if has_splitter:
         return "cv", f"cv is a {type(model.cv).__name__}, which separates rows as bags do not"
-    if (reason := steps_obstacle(estimator)) is not None:
-        return "cv", reason
     if is_repetitive:
         reason = f"{copies}, and out-of-bag scores of copies lean against their own labels"
         warn(f"calibrate_on='auto' is 'cv' here: {reason}")
@@ -201,12 +207,12 @@ def choose_source(
 
 def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
     """Warn of parameters that no source takes; searches over parameters set such pairs."""
-    values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
+    default = type(model)()
     unused = [
-        f"{name}={shown(values[name])}"
-        for name, source_of_parameter in SOURCE_PARAMETERS.items()
-        if source_of_parameter not in sources
-        and repr(values[name]) not in ("None", repr(defaults[name]))
+        f"{name}={shown(getattr(model, name))}"
+        for name, source in SOURCE_PARAMETERS.items()
+        if source not in sources
+        and repr(getattr(model, name)) not in ("None", repr(getattr(default, name)))
     ]
     if unused:
         verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")

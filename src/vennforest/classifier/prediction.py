@@ -266,14 +266,13 @@ def fit_calibrators(
     if fitted.by_codes is not None:
         n_of_group = np.bincount(fitted.by_codes[examples.rows])
         for code in np.flatnonzero(n_of_group + 1 >= MIN_EXAMPLES_OF_GROUP).tolist():
-            calibrators = []
-            for of_fold, of_all in zip(of_folds, overall.calibrators, strict=True):
-                some = of_fold.select(fitted.by_codes[of_fold.rows] == code)
-                is_large = len(some.codes) + 1 >= MIN_EXAMPLES_OF_GROUP
-                calibrators.append(fit(calibrator, some) if is_large else of_all)
+            parts = [fold.select(fitted.by_codes[fold.rows] == code) for fold in of_folds]
+            calibrators = [
+                fit(calibrator, part) if len(part.codes) + 1 >= MIN_EXAMPLES_OF_GROUP else of_all
+                for part, of_all in zip(parts, overall.calibrators, strict=True)
+            ]
             if point_calibrator is not None:
-                of_code = examples.select(fitted.by_codes[examples.rows] == code)
-                point = fit(point_calibrator, of_code)
+                point = fit(point_calibrator, CalibrationExamples.of(parts))
             of_group[code] = Calibration(calibrators, point)
     return replace(fitted, overall=overall, of_group=of_group)
 
@@ -437,19 +436,14 @@ def intervals_at(
     method: IntervalMethod = "likelihood-ratio",
 ) -> ConfidenceIntervals:
     """Return the intervals of scored rows, not yet widened to contain the probability."""
-    of_fold = []
-    parts = [
-        (rows, interval_curves_of(fitted, level, method, code))
-        for rows, code in split_by_group(fitted, codes)
-    ]
-    for scores in scored:
-        assert scores.by_all is not None
-        ends = np.empty((2, len(scores.by_all), len(fitted.classes)))
-        for rows, curves in parts:
-            part = read_intervals(curves, scores.by_all[rows], fitted.classes, level)
-            ends[:, rows] = part.lower, part.upper
-        of_fold.append(ends)
-    lower, upper = np.mean(of_fold, axis=0)
+    scores = [cast(FloatArray, of_fold.by_all) for of_fold in scored]
+    ends = np.empty((len(scores), 2, len(scores[0]), len(fitted.classes)))
+    for rows, code in split_by_group(fitted, codes):
+        curves = interval_curves_of(fitted, level, method, code)
+        for of_fold, of_rows in zip(scores, ends, strict=True):
+            part = read_intervals(curves, of_fold[rows], fitted.classes, level)
+            of_rows[:, rows] = part.lower, part.upper
+    lower, upper = ends.mean(axis=0)
     if fitted.shift is not None:
         lower, upper = shift_intervals(lower, upper, fitted.shift.factors)
     return ConfidenceIntervals(lower, upper, fitted.classes, float(level))

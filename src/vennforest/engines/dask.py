@@ -16,7 +16,6 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.direction import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
@@ -28,17 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["calibrate", "fit", "predict"]
 
 
-def calibrate(
-    frame: Any,
-    *,
-    score: ScoreNames,
-    target: str,
-    method: str | Calibrator = "venn-abers",
-    weight: str | None = None,
-    classes: Sequence[Any] | None = None,
-    increasing: Increasing = True,
-    missing_scores: str = "refuse",
-) -> Calibrator:
+def calibrate(frame: Any, *, score: ScoreNames, target: str, **options: Any) -> Calibrator:
     """Fit a calibrator to a column of scores and a column of labels.
 
     Only counts leave the partitions.
@@ -75,21 +64,10 @@ def calibrate(
         If a column is missing or not numeric, or a score is not finite. The message names the
         partition.
     """
-    run = partial(_dask_results, frame)
-    options = (method, weight, classes, increasing, missing_scores)
-    return calibrate_partitions(run, score, target, *options)
+    return calibrate_partitions(partial(_dask_results, frame), score, target, **options)
 
 
-def predict(
-    frame: Any,
-    model: Any,
-    *,
-    columns: ScoreNames | None = None,
-    carried: Sequence[str] | None = None,
-    answers: str | Sequence[str] | None = None,
-    level: float = 0.95,
-    missing_scores: str = "refuse",
-) -> Any:
+def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **options: Any) -> Any:
     """Return the predictions of a fitted model for every row.
 
     Parameters
@@ -97,8 +75,11 @@ def predict(
     frame : dask.dataframe.DataFrame
     model : CalibratedClassifier or calibrator
         A fitted model; it is sent once to each worker.
-    columns, carried, answers, level, missing_scores
-        As in `vennforest.BatchPredictor`, except that ``carried=None`` carries all columns.
+    carried : sequence of str, optional
+        Columns copied to the output, by default all.
+    **options
+        ``columns``, ``answers``, ``level`` and ``missing_scores``, as in
+        `vennforest.BatchPredictor`.
 
     Returns
     -------
@@ -112,15 +93,7 @@ def predict(
     carried = [str(name) for name in columns_of_frame] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
-    predictor = BatchPredictor(
-        model,
-        schema,
-        columns=columns,
-        carried=carried,
-        answers=answers,
-        level=level,
-        missing_scores=missing_scores,
-    )
+    predictor = BatchPredictor(model, schema, carried=carried, **options)
     meta = _with_index(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(predictor)
     run = dask.delayed(_predict_in_dask)

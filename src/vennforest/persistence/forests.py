@@ -105,19 +105,6 @@ class PackedTrees:
         sums = self.values[~is_inner].sum(axis=1)
         require(np.abs(sums - 1).max() < 1e-6, "values must sum to 1 in leaves")
 
-    def _depths(self) -> NDArray[np.int64]:
-        """Return the depth of each tree, shape (n_trees,)."""
-        depths = np.zeros(len(self.counts), dtype=np.int64)
-        root = np.cumsum(self.counts) - self.counts
-        nodes, tree, level = root, np.arange(len(self.counts)), 0
-        while len(nodes):
-            depths[tree] = level
-            is_inner = self.nodes["left_child"][nodes] != NO_CHILD
-            nodes, tree = nodes[is_inner], np.tile(tree[is_inner], 2)
-            children = [self.nodes[side][nodes] for side in ("left_child", "right_child")]
-            nodes, level = np.concatenate(children) + root[tree], level + 1
-        return depths
-
     def forest(self) -> Any:
         """Return the forest, after a check of the arrays."""
         self._check_state()
@@ -129,12 +116,15 @@ class PackedTrees:
             nodes[name] = column
         trees = []
         end = np.cumsum(self.counts)
-        of_trees = np.column_stack([end - self.counts, end, self._depths(), self.seeds, self.kinds])
-        for start, stop, depth, seed, kind in of_trees.tolist():
+        of_trees = np.column_stack([end - self.counts, end, self.seeds, self.kinds])
+        for start, stop, seed, kind in of_trees.tolist():
             tree = _copy_with(self.bare_trees[kind], random_state=seed)
             tree.tree_ = Tree(n_features, n_classes, 1)
-            arrays = {"nodes": nodes[start:stop], "values": values[start:stop]}  # which are copied
-            tree.tree_.__setstate__({"max_depth": depth, "node_count": stop - start, **arrays})
+            state = {"max_depth": 0, "node_count": stop - start, "nodes": nodes[start:stop]}
+            state["values"] = values[start:stop]  # both arrays are copied
+            tree.tree_.__setstate__(state)
+            depth = int(tree.tree_.compute_node_depths().max()) - 1
+            tree.tree_.__setstate__(state | {"max_depth": depth})
             trees.append(tree)
         return _copy_with(self.bare_forest, estimators_=trees)
 
@@ -147,9 +137,16 @@ def pack_forest(forest: Any) -> PackedTrees | None:
     if type(forest) not in PACKED_FORESTS:
         return None
     trees = getattr(forest, "estimators_", None)
-    if not isinstance(trees, list) or not trees or not all(map(_is_plain_tree, trees)):
+    if not isinstance(trees, list) or not trees:
         return None
-    if forest.n_outputs_ != 1 or len(forest.classes_) < 2:
+    are_plain = all(
+        type(tree) in TREE_TYPES
+        and type(getattr(tree, "tree_", None)) is Tree
+        and type(tree.random_state) is int
+        and 0 <= tree.random_state < 2**32
+        for tree in trees
+    )
+    if not are_plain or forest.n_outputs_ != 1 or len(forest.classes_) < 2:
         return None
     bare_trees = [_copy_with(tree, *TREE_ATTRIBUTES) for tree in trees]
     texts = [repr((type(tree), vars(tree))) for tree in bare_trees]
@@ -201,9 +198,3 @@ def _copy_with(estimator: Any, *dropped: str, **attributes: Any) -> Any:
     state = {name: value for name, value in vars(estimator).items() if name not in dropped}
     vars(copy).update(state | attributes)
     return copy
-
-
-def _is_plain_tree(tree: Any) -> bool:
-    """Return whether an object is a fitted tree of scikit-learn with an integer seed."""
-    has_tree = type(tree) in TREE_TYPES and type(getattr(tree, "tree_", None)) is Tree
-    return has_tree and type(tree.random_state) is int and 0 <= tree.random_state < 2**32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -125,21 +126,22 @@ def names_of_types(trusted: Sequence[str | type]) -> list[str]:
 
 def is_absent(name: str) -> bool:
     """Return whether a name is of a type of vennforest that this version does not have."""
+    return name.startswith("vennforest.") and _own_class(name) is None
+
+
+def _own_class(name: str) -> Any:
+    """Return what a module of vennforest has by a full name, None where it has nothing."""
     module, _, cls = name.rpartition(".")
-    try:
-        return module.startswith("vennforest.") and not hasattr(import_module(module), cls)
-    except ImportError:
-        return True
+    with suppress(ImportError):
+        return getattr(import_module(module), cls, None)
+    return None
 
 
 def is_trusted(name: str) -> bool:
     """Return whether a model file may contain a type that skops does not trust by default."""
+    if name.startswith("vennforest."):
+        return is_own_type(_own_class(name))
     module, _, cls = name.rpartition(".")
-    if module.startswith("vennforest."):
-        try:
-            return is_own_type(getattr(import_module(module), cls, None))
-        except ImportError:
-            return False
     if module == "sklearn.model_selection._split":
         splitter = getattr(_split, cls, None)
         return isinstance(splitter, type) and issubclass(splitter, SPLITTERS)

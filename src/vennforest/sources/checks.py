@@ -168,11 +168,9 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) 
     """Warn of weights (n,) that balance the classes."""
     counted = weight > 0
     codes, weight = codes[counted], weight[counted]
-    present, codes = np.unique(codes, return_inverse=True)
-    counts = np.bincount(codes)
-    low, high = np.full(len(present), np.inf), np.zeros(len(present))
-    np.minimum.at(low, codes, weight)
-    np.maximum.at(high, codes, weight)
+    present, codes, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    starts, in_order = np.cumsum(counts) - counts, weight[np.argsort(codes, kind="stable")]
+    low, high = np.minimum.reduceat(in_order, starts), np.maximum.reduceat(in_order, starts)
     is_constant = (high - low <= WEIGHT_TOLERANCE * high).all() and counts.min() > 1
     if not is_constant or np.ptp(high) <= WEIGHT_TOLERANCE * high.max():
         return

@@ -86,7 +86,7 @@ def out_of_bag_fold(
         )
     is_frozen = isinstance(estimator, FrozenEstimator)
     data = data if is_frozen else data.with_positive_weight()
-    model, ensemble_rows = _fit_ensemble(estimator, data)
+    model, rows = _fit_ensemble(estimator, data)
     members = Members(split_pipeline(model)[1], votes, n_jobs)
     if (n_members := len(members.ensemble.estimators_)) < MIN_TREES:
         warn(
@@ -94,7 +94,7 @@ def out_of_bag_fold(
             "are by few of them and noisier than those of new rows, so probabilities are too near "
             'the middle: use 100 or more, or calibrate_on="cv"'
         )
-    rows = members.check(ensemble_rows)
+    rows = members.check(rows)
     try:
         membership = read_membership(
             members.ensemble, rows, data.codes, data.weight, data.groups, verify
@@ -108,16 +108,16 @@ def out_of_bag_fold(
         ) from error
     index = _calibration_rows(membership, data)
     if len(index) < len(data):
-        data, ensemble_rows = data.rows(index), _safe_indexing(ensemble_rows, index)
+        data, rows = data.rows(index), _safe_indexing(rows, index)
         membership = Membership.from_dense(membership.dense()[:, index])
-    scores = members.mean(members.check(ensemble_rows), membership, np.arange(len(data)))
+    scores = members.mean(rows, membership, np.arange(len(data)))
     fold = OutOfBagFold(
         **vars(data.fold(model, scores)),
         members=members,
         membership=membership,
         subforest=subforest,
         seed=seed,
-        variance=_member_variance(members, ensemble_rows, membership, scores),
+        variance=_member_variance(members, rows, membership, scores),
     )
     _check_noise(fold.noise, scores, data.codes, data.classes)
     return [fold]
@@ -179,17 +179,19 @@ def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
     return np.flatnonzero(out_of_bag & counted)
 
 
-def _member_variance(members: Members, X: Any, membership: Membership, scores: FloatArray) -> float:
+def _member_variance(
+    members: Members, rows: Any, membership: Membership, scores: FloatArray
+) -> float:
     """Return the variance between the members' scores s of a row, as a share of s (1 - s).
 
-    Measured at some calibration examples X (n, d) on the members that did not see them, and pooled
-    over rows and classes.
+    Measured at some calibration examples ``rows`` (n, d) on the members that did not see them, and
+    pooled over rows and classes.
     """
     sample = np.unique(np.linspace(0, len(scores) - 1, N_EXAMPLES_FOR_VARIANCE).astype(np.intp))
     may_score = membership.dense()[:, sample].T[:, :, None]
     count = may_score.sum(axis=1)
     means = scores[sample].reshape(len(sample), -1)
-    values = members.per_member(members.check(_safe_indexing(X, sample)))
+    values = members.per_member(_safe_indexing(rows, sample))
     squares = (values.reshape(*may_score.shape[:2], -1) - means[:, None]) ** 2
     variances = (may_score * squares).sum(axis=1) / np.maximum(count - 1, 1)
     has_several = np.broadcast_to(count > 1, means.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -152,17 +153,13 @@ def _cell_hashes(values: NDArray[Any]) -> tuple[HashArray, NDArray[np.bool_]]:
     if set(map(type, cells)) <= {float, int, bool, type(None)}:
         with suppress(OverflowError):
             return _bits(np.array(cells, np.float64))[0], is_text
-    # A dictionary, because most text comes again; cells without a hash are not kept in it.
-    digests: dict[Any, tuple[int, bool]] = {}
+    digest = cache(_digest)  # because most text comes again
     bits = np.empty(len(cells), np.uint64)
     for i, cell in enumerate(cells):
         try:
-            digest = digests[cell]
-        except KeyError:
-            digest = digests[cell] = _digest(cell)
-        except TypeError:
-            digest = _digest(cell)
-        bits[i], is_text[i] = digest
+            bits[i], is_text[i] = digest(cell)
+        except TypeError:  # of a cell without a hash
+            bits[i], is_text[i] = _digest(cell)
     return bits, is_text
 
 

@@ -190,10 +190,8 @@ def columns_of_frame(X: Any) -> list[tuple[str, NDArray[Any]]]:
     return [(name, cells) for name, cells in columns if cells.ndim == 1]
 
 
-def differences_of(training: TrainingColumns | None, X: Any) -> list[ColumnDifference]:
+def differences_of(training: TrainingColumns, X: Any) -> list[ColumnDifference]:
     """Return the columns of a data frame that differ from training; none of few rows."""
-    if training is None:
-        return []
     new = NewColumns(training)
     new.add(columns_of_frame(X), count_rows(X))
     return list(new.differences())
