@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from report.reading import named_in
 from support.commands import FAST, refused, run
 from support.report_data import calibrated, table_of
 from vennforest.commands.options import Report
@@ -130,7 +131,8 @@ def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsy
     X.assign(y=y, ward=np.arange(150) % 2, who=np.arange(150) // 2).to_csv(tmp_path / "t.csv")
     command = ["report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--json"]
     command += ["--estimator", "logistic", "--methods", "platt", "--jobs", 1]
-    assert "must be used with --groups" in refused(capsys, *command, "--validation", "by-group")
+    without_groups = refused(capsys, *command, "--validation", "by-group")
+    assert named_in(without_groups) == {"--validation", "--groups"}
     assert run(*command, "--validation", "ward") == 0
     summary = json.loads(capsys.readouterr().out)
     sites = [row["Site"] for row in summary["sections"]["sites"]["frame"]]
