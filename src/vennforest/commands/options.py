@@ -74,7 +74,7 @@ def column(description: str, *names: str, default: str | bool = True) -> Any:
 
 
 def _names_in(param: typer.CallbackParam, texts: list[str] | None) -> list[str] | None:
-    """Return the names in lists such as ``A,B``, which add up."""
+    """Return the names in lists such as ``A,B``, which add up; None if the option is not given."""
     names = [name.strip() for text in texts or () for name in text.split(",") if name.strip()]
     if texts and not names:
         raise InputError(f"{param.opts[0]} must name one or more, got {texts[0]!r}")
