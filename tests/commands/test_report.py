@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,6 +125,18 @@ def test_an_underconfident_forest_is_advised_to_calibrate_on_folds(on_folds):
     evaluation = SimpleNamespace(verdict=verdict, model="m", findings=findings, sections={})
     ((_, words),) = next_commands(evaluation, Report(data="t.csv", target="y"))
     assert words[-2:] == (["--calibrate-on", "cv"] if on_folds else ["--method", "platt"])
+
+
+def test_a_report_fails_by_what_it_judges_alone(tmp_path, capsys):
+    X, y = table_of(60, 4)
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    command = ("report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--fail-on")
+    for name in ("grades", "segments", "columns"):
+        assert named_in(refused(capsys, *command, name)) == {"--fail-on", name}
+    assert run("report", "--help") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    (listed,) = re.findall(r"--fail-on A,B,… Exit with code 1 by any of: (.*?)\.", text)
+    assert listed in refused(capsys, *command, "nothing")
 
 
 def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsys):

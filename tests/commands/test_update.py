@@ -1,6 +1,7 @@
 """Another population on the command line: calibrate --update, --prior, predict and apply."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -89,7 +90,8 @@ def test_predict_calibrate_and_apply_without_renaming(tmp_path, capsys, k):
     calibrator = tmp_path / "c.json"
     assert run("calibrate", scored, *columns, "-t", "outcome", "-o", calibrator) == 0
     assert run("apply", calibrator, scored, "-o", tmp_path / "out.csv") == 0
-    assert "of predict are replaced" in capsys.readouterr().err
+    *_, note = re.findall("^Note: .*", capsys.readouterr().err, re.M)
+    assert {"label", "probability"} <= named_in(note) <= set(pd.read_csv(scored).columns)
     old, out = pd.read_csv(scored), pd.read_csv(tmp_path / "out.csv")
     assert set(new.columns) < set(out.columns) and "probability" not in out
     p = from_json(calibrator.read_text("utf-8")).predict_proba(
