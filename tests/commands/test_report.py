@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from report.reading import named_in
+from report.reading import Page, named_in
 from support.commands import FAST, refused, run
 from support.report_data import calibrated, table_of
 from vennforest.commands.options import Report
@@ -193,9 +193,12 @@ def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, p
     assert "Folds" in said.err and json.loads(said.out)["methods"] == summary["methods"]
 
 
-def test_an_example_needs_no_table(tmp_path):
-    assert run("report", "--example", "iris", "-o", tmp_path / "iris.html", *FAST) == 0
-    assert "species" in (tmp_path / "iris.html").read_text("utf-8")
+def test_an_example_needs_no_table(tmp_path, capsys):
+    assert run("report", "--example", "iris", "-o", tmp_path / "iris.html", "--json", *FAST) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["target"] == "species" and summary["rows"] == 150
+    text = Page((tmp_path / "iris.html").read_text("utf-8")).text
+    assert any(summary["target"] in part for part in text)
 
 
 USERS_ERRORS = {

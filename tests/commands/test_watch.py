@@ -251,7 +251,8 @@ def test_a_kept_monitor_of_scores_goes_on(watch, tmp_path, capsys, method, optio
     assert code == 0, err
     for name in KEPT:
         assert json.loads(out)[name] == expected[name]
-    assert run("show", later) == 0 and "Monitor" in capsys.readouterr().out
+    assert run("show", later, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "Monitor"
     vennforest.save(vennforest.load(kept), kept)  # without its calibrator
     code, _, err = watch(kept, second, *options)
     assert code == 2 and "contains a monitor of scores: use it in Python" in err
