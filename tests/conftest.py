@@ -64,3 +64,18 @@ def draw_only(monkeypatch):
         monkeypatch.setattr(figures, "encode", encode_if_named)
 
     return restrict
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A file with a number, a word and a label that one row lacks."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({"x": x, "word": rng.choice(["a", "b", None], 60)})
+    frame["y"] = np.where(x + rng.normal(size=60) / 2 > 0, "yes", "no")
+    frame.loc[0, "y"] = None
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    return path

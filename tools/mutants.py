@@ -526,11 +526,11 @@ APPLICATION_FAULTS = {
         ),
         ("monitoring/columns.py", "in shares[:, largest]", "in shares[::-1, largest]"),
     ],
-    "monitoring/test_martingales.py": [
+    "monitoring/test_evidence.py": [
         ("monitoring/evidence.py", "rank = copies - copies // TOP_SHARE", "rank = copies - 1"),
         ("monitoring/evidence.py", "np.log(TOP_SHARE * watched)", "np.log(TOP_SHARE)"),
     ],
-    "monitoring/test_martingales.py::examples_that_design_the_bets_are_not_counted_against": [
+    "monitoring/test_monitor.py::examples_that_design_the_bets_are_not_counted_against": [
         ("monitoring/monitor.py", "order[:n_design], order[n_design:]", "order[:n_design], order"),
     ],
     "monitoring/test_monitor.py::times_are_kept": [
@@ -539,7 +539,7 @@ APPLICATION_FAULTS = {
     "monitoring/test_repeats.py::a_repeated_row_is_remembered_from_its_latest_time_on": [
         ("monitoring/monitor.py", "del order[value]  # the latest", "pass  # the latest"),
     ],
-    "monitoring/test_martingales.py::bins_of_a_score_have_as_many_examples_each": [
+    "monitoring/test_bets.py::bins_of_a_score_have_as_many_examples_each": [
         (
             "monitoring/bets.py",
             "edges = edges[edges > scores.min()]",

@@ -239,7 +239,10 @@ def is_json(text: str | os.PathLike[str]) -> bool:
 
 
 def read_json(source: str | os.PathLike[str], name: str, form: str) -> Any:
-    """Return the content of JSON text or of a JSON file; ``name`` and ``form`` are for errors."""
+    """Return the content of JSON text or of a JSON file; ``name`` and ``form`` are for errors.
+
+    Raise an `InputError` if there is no such file, it is no JSON, or an object repeats a name.
+    """
 
     def with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(content := dict(pairs)) < len(pairs):

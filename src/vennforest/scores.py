@@ -90,12 +90,14 @@ class ScoreError(InputError):
     """A score that cannot be used, at the first place of a mask ``wrong``, (n,) or (n, k).
 
     ``row`` and ``column`` count from 0; ``column`` is None where a whole row is wrong.
+    ``without_place`` is the message without them.
     """
 
     def __init__(self, rule: str, value: str, wrong: NDArray[np.bool_], way_out: str = "") -> None:
         self.row, *columns = map(int, np.argwhere(wrong)[0])
         self.column = columns[0] if columns else None
         position = f"row {self.row}" + "".join(f", column {column}" for column in columns)
+        self.without_place = f"{rule}, got {value}{way_out}"
         super().__init__(f"{rule}, got {value} in {position} (counted from 0){way_out}")
 
 

@@ -12,7 +12,6 @@ from oracles import formulas as oracle
 from support.cases import draw_scores
 from vennforest import VennAbers
 from vennforest.calibrators import venn_abers
-from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.intervals import interval_curves, read_intervals
 from vennforest.counts import count_examples
 
@@ -197,23 +196,6 @@ def test_extreme_ranges_are_looked_up_like_any_other(scores):
     new = np.append(new[np.isfinite(new)], [-1.79e308, 1.79e308, 0.0, -0.0, 5e-324, 1e-320])
     expected = [np.array(oracle.venn_abers(scores, y, s), float) for s in new]
     assert_allclose(bounds_of(fitted(scores, y), new).T, expected, rtol=0, atol=TOLERANCE)
-
-
-BLOCK = kernels.BLOCK_SIZE
-
-
-@pytest.mark.parametrize("n", [1, 5, BLOCK, 3 * BLOCK, 9 * BLOCK + 7])
-def test_the_lowest_point_is_that_of_a_scan(n):
-    rng = np.random.default_rng(n)
-    for _ in range(100):
-        w = rng.integers(1, 4, n)
-        W, Y = (np.append(0.0, np.cumsum(part)) for part in (w, rng.integers(0, w + 1)))
-        hulls = kernels.hull_tree(W, Y)
-        first, last = np.sort(rng.integers(0, n + 1, 2))
-        rise, run = float(rng.integers(0, 9)), 8.0
-        heights = Y[first : last + 1] * run - W[first : last + 1] * rise
-        i = kernels.lowest_point(W, Y, hulls, first, last, rise, run)
-        assert first <= i <= last and heights[i - first] == heights.min()
 
 
 EXAMPLES = st.lists(

@@ -38,16 +38,3 @@ def scored(tmp_path):
     frame = pd.DataFrame({"id": np.arange(len(y)), "s": scores, "y": y})
     frame.to_csv(tmp_path / "scores.csv", index=False)
     return frame, tmp_path
-
-
-@pytest.fixture
-def table(tmp_path):
-    """A file with a number, a word and a label that one row lacks."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=60)
-    frame = pd.DataFrame({"x": x, "word": rng.choice(["a", "b", None], 60)})
-    frame["y"] = np.where(x + rng.normal(size=60) / 2 > 0, "yes", "no")
-    frame.loc[0, "y"] = None
-    path = tmp_path / "data.csv"
-    frame.to_csv(path, index=False)
-    return path

@@ -1,11 +1,18 @@
-"""Every option of every command, given twice: lists add up, and one value is refused."""
+"""Every option of every command, given twice, and the names that options take."""
+
+import re
 
 import pytest
 import typer
 
+from support.commands import run
 from vennforest._files import read_json
 from vennforest._validation import InputError
+from vennforest.calibrators import METHODS
+from vennforest.classifier.parameters import SOURCE_NAMES
+from vennforest.commands import options
 from vennforest.commands.options import app
+from vennforest.report.estimators import ESTIMATORS
 
 COMMANDS = typer.main.get_command(app).commands
 OPTIONS = [
@@ -73,3 +80,12 @@ def test_a_name_of_json_twice(text, tmp_path):
     for source in (text, tmp_path / "types.json"):
         with pytest.raises(InputError, match="types must have each name once, got x, "):
             read_json(source, "types", "JSON")
+
+
+def test_help_names_what_comes_with_the_library(capsys):
+    assert list(options.METHOD_CHOICES) == list(METHODS)
+    assert set(options.SOURCES) <= set(SOURCE_NAMES)
+    assert set(options.ESTIMATOR_NAMES) == set(ESTIMATORS)
+    for command in ("fit", "report", "calibrate"):
+        assert run(command, "--help") == 0
+        assert set(METHODS) - {"none"} <= set(re.findall(r"[\w-]+", capsys.readouterr().out))

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from report.reading import named_in
 from vennforest.commands.pages import axes_in, dividing_columns, millimetres_in, shares_in
 from vennforest.tables.files import TableFile
 from vennforest.tables.types import texts_of
@@ -39,7 +40,8 @@ def test_a_note_says_that_day_and_month_could_be_either():
     notes = []
     columns = dividing_columns(None, frame, ["day"], ["day", "iso"], {}, notes)
     assert columns["day"].tolist() == frame["day"].tolist()
-    assert len(notes) == 1 and "In 'day' day and month could be either" in notes[0]
+    (note,) = notes
+    assert named_in(note) == {"day", "--types", '{"day": "date %d-%m-%Y"}'}
     notes.clear()
     declared = dividing_columns(None, frame, [], ["day"], {"day": "date %d-%m-%Y"}, notes)["day"]
     assert declared.dt.month.tolist() == [7, 8] and not notes

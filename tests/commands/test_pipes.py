@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from report.reading import has_in_turn
+from report.reading import has_in_turn, named_in
 from support.commands import refused, run
 from vennforest import PlattScaling, export
 
@@ -86,9 +86,8 @@ def test_quiet_prints_errors_alone(capsys, tmp_path, calibrator, table):
     out = ("-o", tmp_path / "o.csv", "--quiet")
     assert run("apply", calibrator[0], tmp_path / "t.csv", *out) == 0
     assert capsys.readouterr() == ("", "")
-    assert "there is no column" in refused(
-        capsys, "apply", calibrator[0], tmp_path / "t.csv", "-s", "z", *out
-    )
+    absent = refused(capsys, "apply", calibrator[0], tmp_path / "t.csv", "-s", "z", *out)
+    assert named_in(absent) == {"z", "id", "s"}
 
 
 def test_standard_input_is_read_once(capsys):
@@ -135,13 +134,12 @@ def test_the_sheet_that_is_read_of_several_is_named(capsys, tmp_path, calibrator
         table.to_excel(writer, sheet_name="data", index=False)
     command = ("apply", calibrator[0], book, "-o", tmp_path / "o.csv")
     assert run(*command) == 2
-    assert (
-        "Warning: b.xlsx has several sheets, of which 'read me' is read and not 'data': --sheet "
-        "names another"
-    ) in capsys.readouterr().err
-    assert "there is no sheet 'Data' in" in refused(capsys, *command, "--sheet", "Data")
+    warning = capsys.readouterr().err.splitlines()[0]
+    assert warning.startswith("Warning: b.xlsx ")
+    assert named_in(warning) == {"read me", "data", "--sheet"}
+    assert named_in(refused(capsys, *command, "--sheet", "Data")) == {"Data", "data"}
     assert run(*command, "--sheet", "data") == 0
-    assert "several sheets" not in capsys.readouterr().err
+    assert {"--sheet"}.isdisjoint(named_in(capsys.readouterr().err))
     found = pd.read_csv(tmp_path / "o.csv", dtype={"id": str})
     assert found["id"].tolist() == table["id"].tolist()
 
@@ -175,7 +173,7 @@ def test_a_nightly_job_on_a_lake_ends_twice_with_equal_bytes(capsys, tmp_path, t
         frame.to_parquet(part / "p.parquet", index=False)
     fit = ("calibrate", tmp_path / "lake", "-t", "y", "-s", "s", "--increasing", "yes")
     assert run(*fit, "-o", tmp_path / "c.json") == 2
-    assert "got NaN or nothing in row 45" in capsys.readouterr().err
+    assert has_in_turn(capsys.readouterr().err, [45])
     contents = []
     for _ in range(2):
         assert run(*fit, "-o", tmp_path / "c.json", "--missing-scores", "drop") == 0

@@ -1,14 +1,16 @@
-"""The command ``report``: advised commands, predictions of the folds, sites and figures."""
+"""The command ``report``: page, JSON and errors, advised commands, predictions, sites, figures."""
 
 import itertools
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from support.commands import refused, run
+from report.reading import Page, named_in
+from support.commands import FAST, refused, run
 from support.report_data import calibrated, table_of
 from vennforest.commands.options import Report
 from vennforest.commands.report import next_commands
@@ -125,12 +127,25 @@ def test_an_underconfident_forest_is_advised_to_calibrate_on_folds(on_folds):
     assert words[-2:] == (["--calibrate-on", "cv"] if on_folds else ["--method", "platt"])
 
 
+def test_a_report_fails_by_what_it_judges_alone(tmp_path, capsys):
+    X, y = table_of(60, 4)
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    command = ("report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--fail-on")
+    for name in ("grades", "segments", "columns"):
+        assert named_in(refused(capsys, *command, name)) == {"--fail-on", name}
+    assert run("report", "--help") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    (listed,) = re.findall(r"--fail-on A,B,… Exit with code 1 by any of: (.*?)\.", text)
+    assert listed in refused(capsys, *command, "nothing")
+
+
 def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsys):
     X, y = table_of(150, 4)
     X.assign(y=y, ward=np.arange(150) % 2, who=np.arange(150) // 2).to_csv(tmp_path / "t.csv")
     command = ["report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--json"]
     command += ["--estimator", "logistic", "--methods", "platt", "--jobs", 1]
-    assert "must be used with --groups" in refused(capsys, *command, "--validation", "by-group")
+    without_groups = refused(capsys, *command, "--validation", "by-group")
+    assert named_in(without_groups) == {"--validation", "--groups"}
     assert run(*command, "--validation", "ward") == 0
     summary = json.loads(capsys.readouterr().out)
     sites = [row["Site"] for row in summary["sections"]["sites"]["frame"]]
@@ -149,3 +164,67 @@ def test_a_width_is_refused_before_anything_is_trained(tmp_path, capsys):
     ):
         assert message in refused(capsys, *command, *options)
     assert not (tmp_path / "p.html").exists()
+
+
+def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, pictures, draw_only):
+    page, costs = tmp_path / "page.html", '{"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}}'
+    options = ("-t", "y", "-o", page, "--json", "--costs", costs, "--positive", "no", "--seed", 3)
+    assert run("report", table, *options, *FAST) == 0
+    said = capsys.readouterr()
+    note, verdict, last = said.err.splitlines()
+    assert note == "Note: 1 of 60 rows have no 'y' and are left out."
+    assert verdict.startswith("Collect about") and last == f"Wrote {page}"
+    text = page.read_text("utf-8")
+    assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
+    assert all(part in text for part in ("data.csv", "1 of 60 rows have no", "image/svg+xml"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "page.html"]
+    summary = json.loads(said.out)
+    assert summary["report"] == str(page)
+    assert summary["rows"] == 59 and summary["positive"] == "no"
+    assert summary["settings"]["random_state"] == 3 and summary["settings"]["n_folds"] == 2
+    assert set(summary["methods"]) == {"none", "venn-abers", "baseline"}
+    assert 0 <= summary["methods"]["venn-abers"]["mean_cost"] <= 3
+    # Another format gives the same, and a terminal is shown the progress.
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as rich is told that it writes to one
+    pd.read_csv(table).to_parquet(tmp_path / "data.parquet")
+    draw_only()
+    assert run("report", tmp_path / "data.parquet", *options, *FAST) == 0
+    said = capsys.readouterr()
+    assert "Folds" in said.err and json.loads(said.out)["methods"] == summary["methods"]
+
+
+def test_an_example_needs_no_table(tmp_path, capsys):
+    assert run("report", "--example", "iris", "-o", tmp_path / "iris.html", "--json", *FAST) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["target"] == "species" and summary["rows"] == 150
+    text = Page((tmp_path / "iris.html").read_text("utf-8")).text
+    assert any(summary["target"] in part for part in text)
+
+
+USERS_ERRORS = {
+    "no file": (["nothing.csv", "-t", "y"], "no file nothing.csv"),
+    "no column": (["{table}", "-t", "z"], "no column 'z'"),
+    "no target": (["{table}"], "--target"),
+    "no data": ([], "--example"),
+    "both": (["{table}", "--example", "iris"], "not both"),
+    "no example": (["--example", "cancer"], "got 'cancer': did you mean 'breast-cancer'?"),
+    "no folder": (["{table}", "-t", "y", "-o", "none/page.html"], "there is no folder"),
+    "a folder": (["{table}", "-t", "y", "-o", "."], "is a folder"),
+    "folds": (["{table}", "-t", "y", "--folds", "1"], "--folds"),
+    "jobs": (["{table}", "-t", "y", "--jobs", "0"], "n_jobs"),
+    "method": (["{table}", "-t", "y", "--methods", "plat"], "'plat'"),
+    "positive": (["{table}", "-t", "y", "--positive", "maybe"], "'maybe'"),
+    "cost file": (["{table}", "-t", "y", "--costs", "none.json"], "no file none.json"),
+}
+
+
+@pytest.mark.parametrize("name", USERS_ERRORS)
+def test_users_errors_are_one_sentence(name, table, tmp_path, capsys, monkeypatch):
+    arguments, message = USERS_ERRORS[name]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr("vennforest.forest.MixedForestClassifier.fit")  # nothing is trained before
+    code = run("report", *(str(table) if a == "{table}" else a for a in arguments))
+    out, err = capsys.readouterr()
+    assert code == 2 and out == "" and message in err and "Traceback" not in err
+    assert err.splitlines()[-1].startswith("Error: ")
+    assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]

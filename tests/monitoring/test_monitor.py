@@ -228,3 +228,29 @@ def test_scores_of_any_size(scale):
     monitor = Monitor(random_state=0).fit(scores[:150], y[:150])
     assert np.isfinite(monitor.update(scores[150:], y[150:])).all() and monitor.alarm_ is None
     assert monitor.update(np.empty(0), []).shape == (0,)
+
+
+def streams(n_streams, n_reference, n, seed):
+    """Exchangeable streams of calibrated scores."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n_streams):
+        scores = rng.beta(1, 4, n_reference + n)
+        yield scores, rng.random(len(scores)) < scores
+
+
+@pytest.mark.parametrize("watch", ["labels", "objects"])
+def test_alarms_are_as_rare_as_promised(watch):
+    alarms = 0
+    for case, (scores, y) in enumerate(streams(50, 100, 200, 6)):
+        monitor = Monitor(watch=watch, alpha=0.1, random_state=case).fit(
+            scores[:100], y[:100], classes=[False, True]
+        )
+        monitor.update(scores[100:], y[100:] if watch == "labels" else None)
+        alarms += monitor.alarm_ is not None
+    assert alarms <= 50 * 0.1 + 2.6 * np.sqrt(50 * 0.1 * 0.9)
+
+
+def test_examples_that_design_the_bets_are_not_counted_against_the_stream():
+    scores = np.random.default_rng(0).random(200)
+    monitor = Monitor(random_state=0).fit(scores, scores > 0.5)
+    assert (monitor._state["counts"].sum(axis=(-2, -1)) == 160).all()

@@ -1,6 +1,8 @@
-"""Numbers in sentences, so that tests need not repeat the words around them."""
+"""What sentences and pages say, so that tests need not repeat the words around it."""
 
 import re
+from collections import defaultdict
+from html.parser import HTMLParser
 
 import pytest
 
@@ -16,3 +18,29 @@ def has_in_turn(text, values, tolerance=0.0):
     numbers, n = numbers_in(text), len(values)
     expected = pytest.approx(list(values), rel=0, abs=tolerance)
     return any(numbers[i : i + n] == expected for i in range(len(numbers) - n + 1))
+
+
+def named_in(text):
+    """Return the options and quoted values of a text: "--id must name 'a'" has --id and a."""
+    quoted = re.findall(r"(?<!\w)'(.*?)'(?!\w)", text)
+    return {*quoted, *re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)}
+
+
+class Page(HTMLParser):
+    """Tags with attributes of a page, its text, and the texts that begin with each tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.text_of = [], [], defaultdict(list)
+        self.feed(text)
+        attributes = [attributes for _, attributes in self.tags]
+        self.ids = [each["id"] for each in attributes if "id" in each]
+        self.links = {each["href"] for tag, each in self.tags if tag == "a"}
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self.tags:
+            self.text_of[self.tags[-1][0]].append(data.strip())

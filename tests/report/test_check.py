@@ -55,7 +55,7 @@ def test_a_fitted_model_is_judged_with_bounds_and_intervals(model):
     assert estimates["venn-abers"].bounds is not None
     assert estimates["venn-abers"].confidence is not None
     np.testing.assert_array_equal(estimates["none"].p, model.estimators_[0].predict_proba(new))
-    assert "not trained on these rows" in evaluation.notes[0]
+    assert not evaluation.findings.origin.trained_on_rows and len(evaluation.notes) == 1
     with pytest.raises(ValueError, match="must contain labels of classes"):
         check(np.where(labels == "yes", "maybe", labels), model, X=new)
     with pytest.raises(ValueError, match="X must be given"):

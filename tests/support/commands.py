@@ -2,6 +2,10 @@
 
 from vennforest.cli import main
 
+FAST = ("--folds", "2", "--trees", 20, "--methods", "venn-abers", "--jobs", "1")
+FAST += ("--estimator", "mixed-forest")  # beside no others
+"""Options with which a report takes little time."""
+
 
 def run(*arguments):
     return main([str(argument) for argument in arguments])

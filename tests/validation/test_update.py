@@ -6,6 +6,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from oracles.update import closed_testing, regress
+from report.reading import has_in_turn
 from vennforest import CalibratedClassifier, Update, VennAbers, update
 from vennforest.export import from_json, to_json
 from vennforest.validation.update import UpdateRows, by_tests, gain_sentence
@@ -64,7 +65,9 @@ def test_a_result_is_a_calibrator_that_a_file_can_hold():
     p, y = shifted(300)
     result = update(p, y)
     assert isinstance(result, Update) and result.choice == "intercept"
-    assert "better than keeping (p < 0.001), but not" in result.reason
+    pvalues = result.tests["pvalue"]
+    assert pvalues["keep"] < 0.001 and pvalues["intercept"] > 0.05
+    assert has_in_turn(result.reason, [0.001, round(pvalues["intercept"], 3)])
     for choose in ("keep", "intercept", "slope", "map"):
         result = update(p, y, choose=choose)
         assert result.choice == choose and result.reason == "As chosen beforehand."

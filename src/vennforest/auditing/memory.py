@@ -127,7 +127,11 @@ def _probabilities_of(model: Any, X: Any) -> FloatArray:
 
 
 def _moved(X: Any, distance: float) -> list[Any]:
-    """Return copies of X with rows moved by ``distance`` times that to their nearest row."""
+    """Return copies of X with rows moved by ``distance`` times that to their nearest row.
+
+    Without columns of many different numbers, that many cells of each row are those of other rows.
+    The list is empty for sparse tables.
+    """
     if issparse(X) or len(getattr(X, "shape", ())) != 2:
         return []
     rng, n, columns = np.random.default_rng(1), len(X), features_of(X)

@@ -63,7 +63,7 @@ def prefix_tree(W, Y):
 
 @kernel
 def mirrored(W, Y):
-    """Return the cumulative sums of reversed scores with exchanged labels."""
+    """Return the cumulative sums (m + 1,) of reversed scores with exchanged labels."""
     reversed_W = W[-1] - W[::-1]
     return reversed_W, reversed_W - (Y[-1] - Y[::-1])
 

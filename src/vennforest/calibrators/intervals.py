@@ -94,14 +94,18 @@ class ScoreIntervals(NamedTuple):
     upper: FloatArray
 
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends (n,) at scores (n,)."""
+        """Return lower and upper ends (n,) at scores (n,).
+
+        Between two of ``x`` the lower end is that of the smaller one and the upper end that of the
+        larger one; below all of them the lower end is 0, above all of them the upper end is 1.
+        """
         lower = np.append(0.0, self.lower)[np.searchsorted(self.x, scores, "right")]
         upper = np.append(self.upper, 1.0)[np.searchsorted(self.x, scores, "left")]
         # Ends of the exact method that cross refute at the level that f does not decrease.
         return np.minimum(lower, upper), np.maximum(lower, upper)
 
     def steps(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return where the ends change, (m,), and the ends below, between and above, (m + 1,)."""
+        """Return where the ends change, (r,), and the ends below, between and above, (r + 1,)."""
         edges = np.unique(np.concatenate([self.x, np.nextafter(self.x, np.inf)]))
         return edges, *self.at(np.append(-np.inf, edges))
 

@@ -57,7 +57,10 @@ def with_corner(W, Y, hull, start, size, j):
 
 @kernel
 def suffix_hulls(W, Y, following):
-    """Write the corner that follows each point on the lower hull of it and all after it, or -1."""
+    """Write the corner that follows each point on the lower hull of it and all after it.
+
+    ``following`` (m + 1,) has the indices of these points, -1 for the last one.
+    """
     m = len(W) - 1
     following[m] = -1
     # The monotone chain from the right: P_i is followed by the first corner of the hull beyond it
@@ -136,7 +139,7 @@ def step_function(W, Y, following, v, queue, places, fits, a, b):
 
 @kernel
 def grid_of(values):
-    """Return how many sorted values lie before each cell of a grid, and origin and scale of it.
+    """Return how many of sorted values (n,) lie before each of c cells, (c + 1,), origin and scale.
 
     Cells are those of `cell_of`, which does not decrease in the score, whatever the rounding, so
     the value that is searched for lies in the cell of the score.

@@ -52,7 +52,7 @@ class BlendMember:
 
     @cached_property
     def linear(self) -> LinearClassifier | None:
-        """The mean of the models of all folds, where they are linear ones of the same classes."""
+        """The mean of the models of all folds; None unless they are linear ones of all classes."""
         models = [fold.model for fold in self.folds]
         if not all(type(model) is LinearClassifier for model in models):
             return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, cast
 
 from vennforest._class_columns import are_predictions
@@ -23,7 +25,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
 from vennforest.report.findings import for_json
 from vennforest.report.splits import group_codes
-from vennforest.scores import On, read_scores
+from vennforest.scores import On, ScoreError, read_scores
 from vennforest.tables.files import TableFile
 from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.target import split_target
@@ -40,7 +42,8 @@ def run_calibrate(options: Calibrate) -> None:
     result: Update | None = None
     table, on = TableFile(options.data, options.form), cast(On, options.on)
     drops = options.missing_scores == "drop"
-    with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
+    prefix = f"{options.data} cannot be calibrated on"
+    with progress_bar("Rows") as progress, refused_as(prefix), _places_left_out():
         rows = LabelledScores(
             table, options.scores, options.target, options.weight, progress, on, drops
         )
@@ -86,6 +89,15 @@ def run_calibrate(options: Calibrate) -> None:
     _print_summary(
         options, rows, counts, result, update_record, seconds=time.perf_counter() - start
     )
+
+
+@contextmanager
+def _places_left_out() -> Iterator[None]:
+    """Leave out of errors which score is wrong: it is counted among distinct ones, not rows."""
+    try:
+        yield
+    except ScoreError as error:
+        raise InputError(error.without_place) from error
 
 
 def _print_summary(

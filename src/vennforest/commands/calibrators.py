@@ -54,7 +54,7 @@ def _without_predictions(names: list[str], calibrator: Calibrator) -> list[str]:
     ends, any_label = r"lower|upper|(low|high)\d[\d.]*", "|".join(map(re.escape, labels))
     pattern = rf"label|probability|{ends}|(p|{ends})\(({any_label})\)"
     replaced = [name for name in names if re.fullmatch(pattern, name)]
-    say(f"Note: {listed(replaced, 4)} of predict are replaced.")
+    say(f"Note: {listed(replaced, 4)} of predict or apply are replaced.")
     return [name for name in names if name not in replaced]
 
 

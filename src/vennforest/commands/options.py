@@ -74,7 +74,7 @@ def column(description: str, *names: str, default: str | bool = True) -> Any:
 
 
 def _names_in(param: typer.CallbackParam, texts: list[str] | None) -> list[str] | None:
-    """Return the names in lists such as ``A,B``, which add up."""
+    """Return the names in lists such as ``A,B``, which add up; None if the option is not given."""
     names = [name.strip() for text in texts or () for name in text.split(",") if name.strip()]
     if texts and not names:
         raise InputError(f"{param.opts[0]} must name one or more, got {texts[0]!r}")
@@ -149,10 +149,12 @@ Types = Annotated[
 ]
 Prior = Annotated[
     Names,
-    option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
+    option(
+        f"Share of a class in these rows {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"
+    ),
 ]
 Mean = Annotated[
-    Names, option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN")
+    Names, option(f"Mean probability of a class in these rows {SEVERAL}.", metavar="LABEL=MEAN")
 ]
 Share = Annotated[float | None, option("Find a threshold with at least this value.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
@@ -396,12 +398,19 @@ class Report(TableOptions, PageOptions, TrainingOptions):
     output: Page = Path("report.html")
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Annotated[
-        Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
+        Text,
+        option(
+            f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest beside others"
+        ),
     ] = None
     methods: Annotated[Names, comma_list(f"{', '.join(METHOD_CHOICES[1:])}.", default="all")] = None
     groups: GroupsColumn = None
     weight: WeightColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
+    fail_on: Annotated[
+        Names,
+        comma_list("Exit with code 1 by any of: miscalibrated, classes, sites, groups, oe."),
+    ] = None
     validation: Annotated[
         Text, column("Sites, each predicted by a model of the others; by-group: --groups.")
     ] = None

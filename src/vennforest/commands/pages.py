@@ -36,6 +36,9 @@ NEEDED_BY_FAILURE = {
 }  # fmt: skip
 """Names for ``--fail-on``, with the option that each needs."""
 
+FAILURES_OF_CHECK = {"grades", "segments", "columns"}
+"""Names for ``check`` alone: ``report`` judges no grades, segments or model of a file."""
+
 
 def read_training_table(
     options: Fit | Report, groups: Sequence[str | None], time: str | None = None
@@ -170,12 +173,12 @@ def check_page_options(options: Report | Check) -> list[str]:
         if value is not None and options.figures is None:
             raise InputError(f"--figure-{name} must be used with --figures, got none")
     names = options.fail_on or []
+    unused = FAILURES_OF_CHECK if isinstance(options, Report) else set()
+    possible = [name for name in NEEDED_BY_FAILURE if name not in unused]
     for name in names:
-        if name not in NEEDED_BY_FAILURE:
-            raise InputError(
-                f"--fail-on must be any of {', '.join(NEEDED_BY_FAILURE)}, got {name!r}"
-            )
-        if name == "columns" and (isinstance(options, Report) or options.data is None):
+        if name not in possible:
+            raise InputError(f"--fail-on must be any of {', '.join(possible)}, got {name!r}")
+        if name == "columns" and options.data is None:
             raise InputError("--fail-on columns must be used with a model: check MODEL DATA")
         needed = NEEDED_BY_FAILURE[name]
         if needed and getattr(options, needed, None) is None:

@@ -343,7 +343,7 @@ def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
 
     ``counts`` (m,) are the numbers of the n examples beyond each threshold. The probability beyond
     the j-th example is below the binomial limit for j - 1 examples, so each count has the limit of
-    the next larger rank of 1, 2, 3, 5, 8 ... Some limit is too low with probability delta at most.
+    the next larger rank of 1, 2, 4, 7, 12 ... Some limit is too low with probability delta at most.
     """
     ranks = [1]
     while ranks[-1] < n:

@@ -37,7 +37,10 @@ INTERVAL_LEVEL = 0.95
 
 
 def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]:
-    """Return the smallest and largest accepted score, and the tolerance of a row's sum to 1."""
+    """Return the smallest and largest accepted score, and the tolerance of a row's sum to 1.
+
+    The tolerance is None where scores need not sum to 1.
+    """
     k, is_sum = len(calibrator.classes_), calibrator.on_ == "probability"
     if calibrator.on_ == "logit":  # that of probability 0 is minus infinity
         return -np.inf, -LOWEST, None

@@ -251,7 +251,7 @@ def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> li
 
 
 def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
+    """Return a name as an SQL identifier, names of the columns of two classes without quotes."""
     if name in ("p", "p0", "p1", "low95", "high95"):
         return name
     return '"' + name.replace('"', '""') + '"'

@@ -57,7 +57,7 @@ def draw_labels(
 
 
 def event_groups(outcome: FloatArray, groups: IntArray) -> int:
-    """Return in how many groups the rarer outcome was observed."""
+    """Return the number of groups with an outcome of 0, or of 1 if these are fewer."""
     return min(len(np.unique(groups[outcome == value])) for value in (0, 1))
 
 

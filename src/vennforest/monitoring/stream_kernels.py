@@ -21,7 +21,7 @@ def uniform(seed, position):
 
 @kernel
 def log_mean(logs):
-    """Return the logarithm of the mean of the exponentials of ``logs``."""
+    """Return the logarithm of the mean of the exponentials of ``logs`` (n,)."""
     top = logs[0]
     for value in logs:
         top = max(top, value)

@@ -335,7 +335,7 @@ def _text(value: Any) -> str:
 
 
 def _installed(name: str) -> str | None:
-    """Return the version of an installed package."""
+    """Return the version of a package, None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

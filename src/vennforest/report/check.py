@@ -219,7 +219,7 @@ def _of_model(
 ) -> tuple[dict[str, MethodEstimates], Origin]:
     """Return the estimates of a fitted classifier, then of its raw model if there is only one.
 
-    A note says on what the predictions, whose origin is returned too, depend.
+    Also return their origin, and add to ``notes`` whether the model was trained on these rows.
     """
     is_trained_on_rows = are_training_rows(model, X if hasattr(X, "shape") else np.asarray(X))
     notes.append(

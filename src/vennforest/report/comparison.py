@@ -122,7 +122,10 @@ class Costs:
         return [constant - saved.mean, constant, *ends]
 
     def tie(self, positive: int | None) -> float | None:
-        """Return the probability of the positive class at which two decisions cost the same."""
+        """Return the probability of the positive class at which two decisions cost the same.
+
+        None without a positive class, with other than two decisions, or if one is always cheaper.
+        """
         if positive is None or self.matrix.costs.shape != (2, 2):
             return None
         gap = np.subtract(*self.matrix.costs.T)

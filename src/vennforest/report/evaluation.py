@@ -83,12 +83,12 @@ class Evaluation:
 
     @property
     def thresholds(self) -> pd.DataFrame | None:
-        """The effects of flagging rows."""
+        """The effects of flagging rows; None without a positive class."""
         return self.findings.thresholds
 
     @property
     def subgroups(self) -> pd.DataFrame | None:
-        """Calibration and errors of parts of the rows."""
+        """Calibration and errors of parts of the rows; None if no column divides them."""
         return self.findings.subgroups
 
     @property

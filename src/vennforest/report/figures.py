@@ -131,7 +131,7 @@ def pictures(
 
 
 def pictures_over_time(findings: Findings) -> dict[str, Picture]:
-    """Return the picture of each column of dates that divides the rows, by its position."""
+    """Return pictures of columns of dates that divide the rows, by ``time-`` and its position."""
     result: dict[str, Picture] = {}
     ylabel = "Share predicted right" if findings.positive is None else f"Share of {findings.event}"
     if findings.subgroups is None:

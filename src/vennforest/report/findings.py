@@ -513,7 +513,8 @@ def find(
 def _falls(predictions: Predictions, method: str) -> FallingFrequency | None:
     """Return where a frequency falls as the score rises, if a test rejects that none does.
 
-    The scores are those of the raw model, or else the probabilities of the method.
+    The scores are those of the raw model, or else the probabilities of the method. None otherwise,
+    and for weighted rows, since the test counts each row as one.
     """
     names, codes = [RAW, method], predictions.codes
     if predictions.weight is not None:  # the test is of rows that count as one each

@@ -31,7 +31,7 @@ PageColumns = Sequence[tuple[str, str, str]]
 
 
 def cell(value: Any, form: str, decimals: int = 3) -> str:
-    """Return a value as text.
+    """Return a value as text, "–" for None and NaN.
 
     Forms are "count", "percent", "probability", "pvalue", "number", "short" and "text".
     """

@@ -277,8 +277,9 @@ def described_predictors(
 ) -> Section:
     """Describe the columns of X (n, d): missing cells, and values by class and site.
 
-    Of numbers there are median and quartiles, of each frequent other value its share among the
-    cells that are not missing.
+    Of numbers there are median and quartiles, of the most frequent other values their shares among
+    the cells that are not missing. Of many columns the first are described, and many classes or
+    sites are not told apart.
     """
     classes = predictions.classes
     parts = {"all": np.ones(len(X), bool)}

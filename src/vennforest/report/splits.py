@@ -134,7 +134,7 @@ def _trainable(splits: Sequence[Split], codes: IntArray, groups: IntArray | None
 def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
     """Return the code (n,) of each row's group; a row without a group is a group of its own.
 
-    A note counts the missing ones; see `group_names`.
+    A note counts the missing ones; see `group_names`. None without groups.
     """
     if groups is None:
         return None

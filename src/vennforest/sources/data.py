@@ -77,7 +77,7 @@ class Fold:
 
     @property
     def noise(self) -> FloatArray | None:
-        """Variance of the calibration scores s around those by the whole model, over s (1 - s)."""
+        """Variance of calibration scores s around the whole model's, over s (1 - s), or None."""
         return None
 
     def score(self, X: Any) -> FloatArray:

@@ -176,7 +176,8 @@ def _difference(
 ) -> IntervalEstimate:
     """Return the second of two values minus the first, with Student's interval.
 
-    ``signs`` (2,) are those with which the errors of the measures are errors of the values.
+    ``signs`` (2,) are those with which the errors of the measures are errors of the values. Ends
+    are NaN if one of the ``units`` (2,), effective numbers of rows or groups, is below 2.
     """
     value = float(values[1] - values[0])
     (_, old_error, old_blocks), (_, new_error, new_blocks) = pair

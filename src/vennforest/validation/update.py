@@ -373,7 +373,7 @@ def by_tests(tests: pd.DataFrame) -> tuple[str, str]:
 
 
 def class_shares_of(model: Any) -> FloatArray | None:
-    """Return the class shares (k,) for which a model's probabilities are right; None: unknown."""
+    """Return the class shares (k,) a model's probabilities are for; None if unknown or one is 0."""
     shares: FloatArray | None = getattr(model, "prior_", None)
     if isinstance(model, Calibrator):
         shares = model.class_shares_ if model.shift_ is None else model.shift_.shares

@@ -6,26 +6,17 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from oracles import monitoring as oracle
-from vennforest.monitoring import Monitor
 from vennforest.monitoring.bets import (
     LABEL_CHANGES,
     SCORE_TILTS,
-    SHARE_SHIFTS,
     Bets,
-    bets_on_labels,
-    bets_on_scores,
-    bets_on_share,
-    expected_shares,
 )
 from vennforest.monitoring.evidence import (
     advance_evidence,
     channels,
-    combine,
     log_copies,
     set_bets,
     start,
@@ -85,16 +76,6 @@ def test_channel_is_the_mixture(of_labels):
         assert_allclose(np.exp(logs), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("copies", [5, 15])
-def test_copies_are_combined_to_what_a_fifth_of_them_reach(copies):
-    rng = np.random.default_rng(12)
-    logs = rng.normal(0, 3, (copies, 4, 50))
-    found = combine(logs)
-    for j, t in product(range(4), range(50)):
-        expected = oracle.reached_by_a_fifth(np.exp(logs[:, j, t]).tolist()) / 4
-        assert_allclose(np.exp(found[j, t]), expected)
-
-
 BAGS = [
     [(0, True), (0, False), (1, True), (1, True), (0, False)],
     [(0, True)] * 4,
@@ -131,82 +112,3 @@ def test_labels_are_independent_of_all_bins_whatever_the_bag(n_reference):
                     1 - limits[c] if h else limits[c] for c, h in zip(places, labels, strict=True)
                 )
                 assert law.get(path, 0) == chance * given
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=80),
-    st.integers(0, 2**16),
-    st.floats(0.01, 0.99),
-    st.booleans(),
-)
-def test_designed_bets_are_fair(scores, seed, share, probabilities):
-    hits = np.random.default_rng(seed).random(len(scores)) < share
-    scores = np.array(scores)
-    shares = expected_shares(scores, hits, probabilities=probabilities)
-    for bets, of_labels in (
-        (bets_on_scores(scores), False),
-        (bets_on_share(float(shares.mean())), True),
-        (bets_on_labels(scores, shares), True),
-    ):
-        shares_of_bins = np.diff(bets.limits, prepend=0.0, append=1.0)
-        if of_labels:
-            shares_of_bins = np.stack([bets.limits, 1 - bets.limits], axis=1)
-            factors = bets.factors.reshape(len(bets.factors), -1, 2)
-            assert_allclose((factors * shares_of_bins).sum(axis=2), 1)
-        else:
-            assert_allclose(bets.factors @ shares_of_bins, 1)
-        assert (bets.factors > 0).all() and (np.diff(bets.edges) > 0).all()
-
-
-def test_bets_shift_the_log_odds_by_what_their_names_say():
-    for share in (0.02, 0.3, 0.9):
-        without, with_label = bets_on_share(share).factors.T
-        assert_allclose(np.log(with_label / without), list(SHARE_SHIFTS.values()))
-        bets = bets_on_labels(np.arange(50) / 50, np.full(50, share))
-        ratios = np.log(bets.factors[:, 1::2] / bets.factors[:, ::2])
-        for ratio, (shift, slope) in zip(ratios, LABEL_CHANGES.values(), strict=True):
-            if slope == 1:
-                assert_allclose(ratio, shift)
-
-
-def test_scores_that_are_probabilities_are_taken_for_them():
-    rng = np.random.default_rng(9)
-    scores = rng.beta(1, 4, 500)
-    honest = expected_shares(scores, rng.random(500) < scores, probabilities=True)
-    assert_allclose(honest, scores.clip(1e-3, 1 - 1e-3))
-    hits = rng.random(500) < scores**2  # too large by far
-    assert abs(expected_shares(scores, hits, probabilities=True).mean() - hits.mean()) < 0.02
-
-
-def streams(n_streams, n_reference, n, seed):
-    """Exchangeable streams of calibrated scores."""
-    rng = np.random.default_rng(seed)
-    for _ in range(n_streams):
-        scores = rng.beta(1, 4, n_reference + n)
-        yield scores, rng.random(len(scores)) < scores
-
-
-@pytest.mark.parametrize("watch", ["labels", "objects"])
-def test_alarms_are_as_rare_as_promised(watch):
-    alarms = 0
-    for case, (scores, y) in enumerate(streams(50, 100, 200, 6)):
-        monitor = Monitor(watch=watch, alpha=0.1, random_state=case).fit(
-            scores[:100], y[:100], classes=[False, True]
-        )
-        monitor.update(scores[100:], y[100:] if watch == "labels" else None)
-        alarms += monitor.alarm_ is not None
-    assert alarms <= 50 * 0.1 + 2.6 * np.sqrt(50 * 0.1 * 0.9)
-
-
-def test_bins_of_a_score_have_as_many_examples_each():
-    edges, limits, factors = bets_on_scores(np.random.default_rng(0).permutation(1500) / 1500)
-    assert_allclose(edges, np.arange(1, 15) / 15, atol=1e-3)
-    assert_allclose(limits, np.arange(1, 15) / 15)
-    assert factors.shape == (len(SCORE_TILTS), 15)
-
-
-def test_examples_that_design_the_bets_are_not_counted_against_the_stream():
-    scores = np.random.default_rng(0).random(200)
-    monitor = Monitor(random_state=0).fit(scores, scores > 0.5)
-    assert (monitor._state["counts"].sum(axis=(-2, -1)) == 160).all()

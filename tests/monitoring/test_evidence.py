@@ -1,12 +1,19 @@
-"""When a change began: the split of the stream that maximises the likelihood ratio."""
+"""Evidence of copies, and when a change began: the split of the largest likelihood ratio."""
+
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
+from oracles import monitoring as oracle
 from vennforest.monitoring import Monitor
-from vennforest.monitoring.evidence import LOG_RATIO_95, History
+from vennforest.monitoring.evidence import (
+    LOG_RATIO_95,
+    History,
+    combine,
+)
 
 
 def draw_history(rng, n_blocks, of_labels):
@@ -100,3 +107,13 @@ def test_interval_contains_the_change_and_is_early_as_often_as_late():
     assert np.abs(errors).mean() < 1.3 * np.abs(peers).mean()
     assert np.mean(np.array(errors) < -200) < 0.15
     assert inside >= 36
+
+
+@pytest.mark.parametrize("copies", [5, 15])
+def test_copies_are_combined_to_what_a_fifth_of_them_reach(copies):
+    rng = np.random.default_rng(12)
+    logs = rng.normal(0, 3, (copies, 4, 50))
+    found = combine(logs)
+    for j, t in product(range(4), range(50)):
+        expected = oracle.reached_by_a_fifth(np.exp(logs[:, j, t]).tolist()) / 4
+        assert_allclose(np.exp(found[j, t]), expected)
