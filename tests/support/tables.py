@@ -1,6 +1,6 @@
 """Tables read as commands read them."""
 
-from vennforest.tables.files import TableFile
+from vennforest.tables.open import TableFile
 from vennforest.tables.text import TableFormat
 
 

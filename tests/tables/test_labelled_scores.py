@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from vennforest._validation import InputError
-from vennforest.tables.files import TableFile
 from vennforest.tables.labelled_scores import LabelledScores
+from vennforest.tables.open import TableFile
 
 LABELS = {
     "text": (["no", "yes"], ["no", "yes"]),

@@ -6,8 +6,8 @@ from support.tables import read_table
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import PlattScaling
-from vennforest.tables.files import TableFile
 from vennforest.tables.labelled_scores import LabelledScores
+from vennforest.tables.open import TableFile
 from vennforest.tables.text import TableFormat
 
 

@@ -16,8 +16,9 @@ from vennforest._class_columns import class_columns
 from vennforest._validation import InputError
 from vennforest.counts import ScoreCounts
 from vennforest.scores import On, is_impossible
-from vennforest.tables.cells import CellColumn, as_floats, refuse_cell, row_name
-from vennforest.tables.files import TableFile, find_names
+from vennforest.tables.open import TableFile
+from vennforest.tables.read import CellColumn, as_floats, refuse_cell, row_name
+from vennforest.tables.schema import find_names
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
 
 

@@ -12,10 +12,18 @@ from numpy.typing import NDArray
 
 from vennforest._messages import listed, not_one_of
 from vennforest._validation import InputError
-from vennforest.tables.cells import CellColumn, is_text, number
-from vennforest.tables.files import find_names, numbers_of_text
-from vennforest.tables.screening import screen
-from vennforest.tables.types import DROP, check_types, read_declared
+from vennforest.tables.notes import screen
+from vennforest.tables.open import numbers_of_text
+from vennforest.tables.read import CellColumn, is_text, number
+from vennforest.tables.schema import (
+    DROP,
+    are_numbers,
+    check_types,
+    find_names,
+    infer,
+    infer_columns,
+    with_declared,
+)
 
 MAX_CLASSES = 1000
 MAX_NUMERIC_CLASSES = 50
@@ -33,9 +41,10 @@ MAX_MISSING_LABELS = 0.02
 class LabelledTable:
     """A table split into X, whose index is the row in the file, from 0, and y.
 
-    ``notes`` are sentences on what was left out or looks doubtful, ``types`` the declared types of
-    columns of X. ``suspects`` are columns to check: ``"leak"``, one that alone predicts the label
-    almost without error, or ``"id"``, one left out as an ID that several rows share.
+    ``notes`` are sentences on what was left out or looks doubtful, ``types`` the types of columns
+    of X: declared or, if the table was screened, inferred. ``suspects`` are columns to check:
+    ``"leak"``, one that alone predicts the label almost without error, or ``"id"``, one left out as
+    an ID that several rows share.
     """
 
     X: pd.DataFrame
@@ -60,7 +69,7 @@ def split_target(
     """Split a table into X and y without the rows that have no label.
 
     If ``screened``, identifiers are dropped, except columns to ``keep`` and those with declared
-    ``types``, and notes on doubtful columns are added; see `screening`. Otherwise one class is
+    ``types``, and notes on doubtful columns are added; see `screen`. Otherwise one class is
     enough.
     """
     types = check_types(types or {})
@@ -96,9 +105,14 @@ def split_target(
     types = {column: declared for column, declared in types.items() if column in X.columns}
     if not screened:
         return LabelledTable(X, y, target, name, notes, types)
+    schema = infer_columns(X, types)
+    inferred = {column: schema[column] for column in schema if column not in types}
     protected = {*(keep or []), *types}
-    left_out, remarks, suspects = screen(read_declared(X, types), y, protected, list(types))
+    left_out, remarks, suspects = screen(with_declared(X, types), y, inferred, protected)
     X = X.drop(columns=left_out)
+    types = {
+        column: str(schema[column]) for column in map(str, X) if schema[column].kind != "empty"
+    }
     return LabelledTable(X, y, target, name, [*notes, *remarks], types, suspects)
 
 
@@ -127,10 +141,10 @@ def typed_labels(column: CellColumn, target: str) -> NDArray[Any]:
     `InputError`.
     """
     cells = column.array.drop_null()
-    if is_text(cells.type) and len(cells) and column.are_numbers():  # 01 and 1 are one class
+    if is_text(cells.type) and len(cells) and are_numbers(cells):  # 01 and 1 are one class
         column = CellColumn(numbers_of_text(column, cells), target)
         cells = column.array.drop_null()
-    if column.infer()[0] == "date":
+    if infer(column).kind == "date":
         raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")
     if is_text(cells.type):
         return np.asarray(cells.to_pylist(), dtype=str)

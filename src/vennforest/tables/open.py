@@ -1,34 +1,33 @@
-"""Tables in files: CSV, Parquet, Arrow and Excel, read and written batch by batch or whole."""
+"""Tables in files: CSV, Parquet, Arrow and Excel, read batch by batch or whole."""
 
 from __future__ import annotations
 
-import os
-import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, dataset, parquet
+from pyarrow import dataset, parquet
 
-from vennforest._files import check_unpacked_size, files_of, is_standard, one_line
-from vennforest._messages import listed, nearest, needed, warn
-from vennforest._validation import InputError, check_option
-from vennforest.tables.cells import (
+from vennforest._files import check_unpacked_size, files_of, one_line
+from vennforest._messages import listed, needed, warn
+from vennforest._validation import InputError
+from vennforest.tables.read import (
     MISSING_MARKERS,
     CellColumn,
     is_text,
-    number,
     plain_array,
     plain_type,
+    whole,
 )
+from vennforest.tables.schema import find_name, infer
 from vennforest.tables.text import (
     TableFormat,
     TextTable,
@@ -50,9 +49,6 @@ MAX_SHEET_ROWS, MAX_SHEET_CELLS, MAX_EMPTY_RATIO = 1 << 20, 1 << 22, 100
 
 MAX_EXACT_FLOAT = 2**53
 """Largest integer up to which floats represent all integers exactly."""
-
-FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠]")
-"""First letters of text that spreadsheet programs may take for a formula."""
 
 
 class TableFile:
@@ -144,7 +140,13 @@ class TableFile:
             if is_text(cells.type) and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
                 if not (self.decimal_is_detected and mixes_thousands(cells)):
-                    cells = typed_text(CellColumn(points, name, missing), cells)
+                    column = CellColumn(points, name, missing)
+                    kind = infer(column, dates=False).kind
+                    if kind == "boolean":
+                        words = pc.utf8_lower(pc.utf8_trim_whitespace(column.array))
+                        cells = pc.equal(words, "true")
+                    elif kind == "number":
+                        cells = numbers_of_text(column, cells)
             columns[name] = _to_pandas(cells, name, missing)
         if not self.cells.num_rows:
             raise InputError(f"{self.path} must have rows, got the names of {len(names)} columns")
@@ -162,36 +164,6 @@ def _read_errors(path: Path | str, kind: str = "") -> Iterator[None]:
         raise InputError(f"{path} cannot be read{kind}: {one_line(error)}") from error
 
 
-class _ArrowFile:
-    """The file or stream format of Arrow, which is read from its beginning each time."""
-
-    def __init__(self, path: Path, is_stream: bool) -> None:
-        self._path, self._is_stream = str(path), is_stream
-        with self._open() as reader:
-            self.schema = reader.schema
-
-    def _open(self) -> Any:
-        open_ipc = pa.ipc.open_stream if self._is_stream else pa.ipc.open_file
-        return open_ipc(pa.memory_map(self._path))
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        with self._open() as reader:
-            if self._is_stream:
-                yield from reader
-            else:
-                yield from map(reader.get_batch, range(reader.num_record_batches))
-
-    def count_rows(self) -> int:
-        return sum(batch.num_rows for batch in self._batches())
-
-    def to_batches(
-        self, columns: Sequence[str], batch_size: int, **_: Any
-    ) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches():
-            for start in range(0, batch.num_rows, batch_size):
-                yield batch.select(columns).slice(start, batch_size)
-
-
 def _open(path: Path, form: TableFormat) -> Any:
     """Open a table as text or as an Arrow data set, depending on its first bytes."""
     if not path.exists():
@@ -203,8 +175,10 @@ def _open(path: Path, form: TableFormat) -> Any:
         head = file.read(8)
     if head.startswith(PARQUET) or path.is_dir():
         return _parquet(list(map(str, paths)), path)
-    if head.startswith((ARROW, ARROW_STREAM)):
-        return _ArrowFile(path, is_stream=head.startswith(ARROW_STREAM))
+    if head.startswith(ARROW):
+        return dataset.dataset(str(path), format="ipc")
+    if head.startswith(ARROW_STREAM):  # mapped, so that it takes no memory unless it is compressed
+        return dataset.dataset(pa.ipc.open_stream(pa.memory_map(str(path))).read_all())
     if head.startswith(ZIP):
         return dataset.dataset(_read_sheet(path, form))
     if not head:
@@ -300,11 +274,12 @@ def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
 
 def _filled_rows(sheet: Any, name: str) -> dict[int, list[Any]]:
     """Return the cells of the rows that are not empty; refuse a sheet of hardly anything else."""
+    missing = {*MISSING_MARKERS, *needed("openpyxl.cell.cell", "Excel files").ERROR_CODES}
     sheet.reset_dimensions()  # what a file says of its size need not be true
     rows: dict[int, list[Any]] = {}
     n_cells = n_spanned = width = 0
-    for i, row in enumerate(sheet.iter_rows()):
-        cells = list(map(_sheet_value, row))
+    for i, row in enumerate(sheet.iter_rows(values_only=True)):
+        cells = [None if value in missing else whole(value) for value in row]
         while cells and cells[-1] is None:
             cells.pop()
         if cells:
@@ -317,22 +292,6 @@ def _filled_rows(sheet: Any, name: str) -> dict[int, list[Any]]:
     if not rows:
         raise InputError(f"{name} is empty")
     return rows
-
-
-def _sheet_value(cell: Any) -> Any:
-    """Return the value of a cell of a sheet, None if it is missing; whole numbers are integers."""
-    value = cell.value
-    if cell.data_type == "e" or (isinstance(value, str) and value in MISSING_MARKERS):
-        return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert a column of text to booleans or numbers if all its cells are, else keep text."""
-    kind = column.infer_text()
-    if kind == "boolean":
-        return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(column.array)), "true")
-    return numbers_of_text(column, cells) if kind == "number" else cells
 
 
 def numbers_of_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -359,87 +318,3 @@ def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.
     if missing or is_text(cells.type):
         series = series.where(CellColumn(cells, name, missing).is_present)
     return series
-
-
-def find_name(names: Iterable[str], name: str, noun: str = "column", where: str = "") -> str:
-    """Return a name if it is among ``names``; else raise an error that suggests the closest."""
-    names = list(names)
-    if name in names:
-        return name
-    hint = nearest(name, names) or f": there are {listed(names, 8)}"
-    raise InputError(f"there is no {noun} {name!r}{where}{hint}")
-
-
-def find_names(names: Iterable[str], wanted: Iterable[str], where: str = "") -> None:
-    """Raise the error of `find_name` for the first wanted name that is not among ``names``."""
-    names = dict.fromkeys(names)
-    for name in wanted:
-        if name not in names:
-            find_name(names, name, where=where)
-
-
-def output_format(path: str | os.PathLike[str], requested: str | None = None) -> str:
-    """Return "csv", "parquet" or "arrow", as requested or by the suffix of a path.
-
-    Standard output is CSV unless another is requested; other suffixes raise an error.
-    """
-    if requested is not None:
-        check_option(requested, ("csv", "parquet", "arrow"), "--format")
-        return requested
-    if is_standard(path):
-        return "csv"
-    suffix = Path(os.fspath(path).partition("?")[0]).suffix.lower()  # a key may follow
-    if suffix not in (".csv", ".parquet"):
-        raise InputError(f"the output must end in .csv or .parquet, got {Path(path).name!r}")
-    return suffix[1:]
-
-
-def table_writer(path: Path | IO[bytes], file_format: str, schema: pa.Schema) -> Any:
-    """Return a writer whose ``write_table`` appends to a new file; it is a context manager.
-
-    The format "arrow" is Arrow's stream.
-    """
-    writers = {"csv": csv.CSVWriter, "parquet": parquet.ParquetWriter, "arrow": pa.ipc.new_stream}
-    return writers[file_format](path, schema)
-
-
-def without_formula(value: str) -> str:
-    """Put an apostrophe before text that a spreadsheet may take for a formula."""
-    return f"'{value}" if FORMULA.match(value) and number(value) is None else value
-
-
-def table_as_text(table: pa.Table, escape_formulas: bool = False) -> pa.Table:
-    """Return a table as CSV contains it: every digit, dates in ISO 8601.
-
-    With ``escape_formulas``, `without_formula` is applied to names and text.
-    """
-    columns, names = table.columns, table.column_names
-    for i, name in enumerate(names):
-        if not (pa.types.is_integer(columns[i].type) or pa.types.is_floating(columns[i].type)):
-            columns[i] = _column_as_text(columns[i], name)
-            if escape_formulas:
-                texts = columns[i].to_pylist()
-                cells = [None if cell is None else without_formula(cell) for cell in texts]
-                columns[i] = pa.array(cells, pa.string())
-    return pa.Table.from_arrays(columns, [*map(without_formula if escape_formulas else str, names)])
-
-
-def _column_as_text(cells: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return a carried column as text; booleans as True and False, as class labels are named."""
-    kind, types = cells.type, pa.types
-    if types.is_dictionary(kind):
-        return _column_as_text(cells.cast(kind.value_type), name)
-    if types.is_boolean(kind):
-        return pc.if_else(cells, "True", "False")
-    is_day = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind)
-    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    if not (is_text(kind) or is_day or is_number or types.is_null(kind)):
-        raise InputError(
-            f"column {name!r} must contain numbers, dates or text to be in CSV, got {kind}: "
-            "write Parquet, or name the columns to copy with --id"
-        )
-    text = cells.cast(pa.string())
-    if types.is_timestamp(kind):
-        text = pc.replace_substring(text, " ", "T")
-        text = pc.replace_substring_regex(text, r"([+-]\d\d)(\d\d)$", r"\1:\2")
-    return text

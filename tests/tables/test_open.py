@@ -12,7 +12,8 @@ from support.arrow import TEXT_TYPES
 from support.tables import read_table
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns
-from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.open import TableFile
+from vennforest.tables.schema import find_name
 from vennforest.tables.target import split_target
 
 TABLE = pd.DataFrame({
