@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -223,21 +224,19 @@ def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
             warn(
                 f"{path} has columns that {paths[0]} lacks, which are left out: {listed(extra, 8)}"
             )
-    parts = []
-    for name in names:
-        types = [schemas[path].field(name).type for path in paths]
-        parts.append(types if len(set(types)) == 1 else map(plain_type, types))
-    by_file = [pa.schema(zip(names, types, strict=True)) for types in zip(*parts, strict=True)]
+    fields: list[pa.Field] = []
     try:
-        schema = pa.unify_schemas(by_file, promote_options="permissive")
+        for name in names:
+            types = dict.fromkeys(schemas[path].field(name).type for path in paths)
+            types = types if len(types) == 1 else dict.fromkeys(map(plain_type, types))
+            parts = [pa.schema([(name, kind)]) for kind in types]
+            fields += pa.unify_schemas(parts, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputError(
             f"the columns of a table must be of one type in all files: {one_line(error)}"
         ) from error
-    for field in by_folder:
-        if field.name not in names:
-            schema = schema.append(field)
-    return dataset.dataset(paths, schema=schema, **layout)
+    fields += [field for field in by_folder if field.name not in names]
+    return dataset.dataset(paths, schema=pa.schema(fields), **layout)
 
 
 def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
@@ -259,39 +258,37 @@ def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
             f"{path.name} has several sheets, of which {name!r} is read and not "
             f"{listed(other_sheets, 8)}: --sheet names another"
         )
-    first, last, width = min(rows), max(rows), max(map(len, rows.values()))
-    cells = np.full((last - first + 1, width), None, object)
-    for i, row in rows.items():
-        cells[i - first, : len(row)] = row
-    names: list[Any] = [*(numbered_names(width) if form.no_header else cells[0])]
-    names_of_columns, arrays = [], []
-    for j, column in enumerate(cells.T if form.no_header else cells[1:].T):
-        if names[j] is not None or any(cell is not None for cell in column):
-            names_of_columns.append(f"Unnamed: {j}" if names[j] is None else str(names[j]))
-            arrays.append(plain_array(pd.Series(column, dtype=object), names_of_columns[-1]))
-    return pa.Table.from_arrays(arrays, names_of_columns)
+    if form.no_header:
+        rows = [numbered_names(max(map(len, rows))), *rows]
+    names, arrays = [], []
+    for j, (column_name, *cells) in enumerate(zip_longest(*rows)):
+        if column_name is not None or any(cell is not None for cell in cells):
+            names.append(f"Unnamed: {j}" if column_name is None else str(column_name))
+            arrays.append(plain_array(pd.Series(cells, dtype=object), names[-1]))
+    return pa.Table.from_arrays(arrays, names)
 
 
-def _filled_rows(sheet: Any, name: str) -> dict[int, list[Any]]:
-    """Return the cells of the rows that are not empty; refuse a sheet of hardly anything else."""
+def _filled_rows(sheet: Any, name: str) -> list[list[Any]]:
+    """Return the rows from the first to the last with a cell; refuse a sheet of hardly any."""
     missing = {*MISSING_MARKERS, *needed("openpyxl.cell.cell", "Excel files").ERROR_CODES}
     sheet.reset_dimensions()  # what a file says of its size need not be true
-    rows: dict[int, list[Any]] = {}
-    n_cells = n_spanned = width = 0
+    rows: list[list[Any]] = []
+    n_filled = n_cells = n_spanned = width = 0
     for i, row in enumerate(sheet.iter_rows(values_only=True)):
         cells = [None if value in missing else whole(value) for value in row]
         while cells and cells[-1] is None:
             cells.pop()
+        if cells or rows:
+            rows.append(cells)
         if cells:
-            rows[i] = cells
             n_cells += len(cells) - cells.count(None)
             width = max(width, len(cells))
-            n_spanned = (i - next(iter(rows)) + 1) * width
+            n_filled, n_spanned = len(rows), len(rows) * width
         if i >= MAX_SHEET_ROWS or n_spanned > max(MAX_SHEET_CELLS, MAX_EMPTY_RATIO * n_cells):
             raise InputError(f"{name} has {n_cells:,} cells far apart: delete what is no table")
     if not rows:
         raise InputError(f"{name} is empty")
-    return rows
+    return rows[:n_filled]
 
 
 def numbers_of_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
