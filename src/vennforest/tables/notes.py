@@ -72,9 +72,8 @@ def screen(
     free = [str(name) for name in X if name not in protected]
     reasons = {name: _identifies(X[name].dropna(), name, schema[name]) for name in free}
     row_names = [name for name in free if reasons[name]]
-    if len(row_names) == len(X.columns):
-        row_names = []
-    elif row_names:
+    row_names = row_names if len(row_names) < len(X.columns) else []
+    if row_names:
         listed = "; ".join(f"{name!r}: {reasons[name]}" for name in row_names)
         notes.append(
             f"Left out as identifiers: they carry no information about new rows ({listed}). "
@@ -83,8 +82,7 @@ def screen(
     X = X.drop(columns=row_names)
     free = [name for name in free if name not in row_names]
     repeated = [name for name in free if _repeats_ids(X[name].iloc[rows], codes, name)]
-    if len(repeated) == len(X.columns):
-        repeated = []
+    repeated = repeated if len(repeated) < len(X.columns) else []
     X = X.drop(columns=repeated)
     notes += [
         f"Left out: {column!r} looks like a repeated ID, and the same person may be in both "
@@ -233,9 +231,8 @@ def _sentinel(cells: pd.Series[Any], name: str) -> str:
 def _ambiguous_dates(cells: pd.Series[Any], name: str, date_format: str) -> str:
     """Return a sentence on dates in which day and month could be exchanged, "" for others."""
     swapped = date_format.translate(str.maketrans("dm", "md"))
-    if "%d" not in date_format or "%m" not in date_format:
-        return ""
-    if not are_dates(swapped, CellColumn(cells, name).array.drop_null()):
+    is_clear = "%d" not in date_format or "%m" not in date_format
+    if is_clear or not are_dates(swapped, CellColumn(cells, name).array.drop_null()):
         return ""
     first, second = ("day", "month") if date_format.startswith("%d") else ("month", "day")
     return (

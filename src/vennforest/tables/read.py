@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
-from vennforest.tables.text import with_decimal_point
 
 CellKind = Literal["number", "boolean", "date", "text", "empty"]
 """Kinds of columns."""
@@ -57,6 +56,11 @@ ISO_START = r"\s*\d{4}\D"
 
 TIME_OF_DAY = r"^(\d\d:\d\d:\d\d(?:\.\d*[1-9])?)\.?0+$"
 """Times of day with zeros at the end of the fraction, which libraries write or not."""
+
+
+DECIMAL_COMMA = r"^\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*$"
+DECIMAL_POINT = r"^\s*([-+]?\d*\.\d*(?:[eE][-+]?\d+)?)\s*$"
+"""Numbers with a decimal comma, and with a decimal point."""
 
 
 def number(cell: Any) -> float | None:
@@ -218,6 +222,15 @@ def parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
 def are_dates(date_format: str, cells: pa.Array) -> bool:
     """Return whether all cells of text are dates in a format."""
     return bool(parse_dates(cells, date_format).notna().all())
+
+
+def with_decimal_point(cells: pa.Array) -> pa.Array:
+    """Replace the decimal comma of numbers by a point; numbers with a point become other text.
+
+    A file has one decimal sign.
+    """
+    cells = pc.replace_substring_regex(cells, DECIMAL_POINT, r"\1 with a decimal point")
+    return pc.replace_substring_regex(cells, DECIMAL_COMMA, r"\1.\2")
 
 
 def as_floats(
