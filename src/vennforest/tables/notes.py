@@ -12,16 +12,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest.auditing.columns import leaks_class, repeats_ids
+from vennforest.auditing.columns import MAX_AUDITED_ROWS, leaks_class, repeats_ids
 from vennforest.scores import MISSING_NUMBERS
 from vennforest.tables.read import CellColumn, are_dates, number
 from vennforest.tables.schema import CODE, ColumnSchema, infer
 
 MIN_SCREENED_ROWS = 20
 """Minimum number of rows for columns to be screened."""
-
-MAX_SCREENED_ROWS = 5_000
-"""Maximum number of rows by which a column is screened."""
 
 MIN_EXPECTED_TIES = 10
 """Pairs of equal cells that chance would leave, from which on numbers that all differ name the
@@ -67,7 +64,7 @@ def screen(
     if len(X) < MIN_SCREENED_ROWS:
         return [], [], {}
     notes: list[str] = []
-    rows = np.random.default_rng(0).permutation(len(X))[:MAX_SCREENED_ROWS]
+    rows = np.random.default_rng(0).permutation(len(X))[:MAX_AUDITED_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
     free = [str(name) for name in X if name not in protected]
     reasons = {name: _identifies(X[name].dropna(), name, schema[name]) for name in free}
@@ -105,7 +102,7 @@ def screen(
 
 def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
     """Return the columns that alone predict the label almost without error."""
-    rows = np.random.default_rng(0).permutation(len(y))[:MAX_SCREENED_ROWS]
+    rows = np.random.default_rng(0).permutation(len(y))[:MAX_AUDITED_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
     return [str(name) for name in X if leaks_class(np.asarray(X[name].iloc[rows]), codes)]
 
@@ -121,7 +118,7 @@ def _sample(cells: pd.Series[Any]) -> list[str]:
     """Return the first cells of text without white space around it, [] for other columns."""
     if isinstance(cells.dtype, pd.CategoricalDtype) or cells.dtype.kind != "O":
         return []
-    sample = cells.iloc[:MAX_SCREENED_ROWS].tolist()
+    sample = cells.iloc[:MAX_AUDITED_ROWS].tolist()
     return [cell.strip() for cell in sample] if all(isinstance(c, str) for c in sample) else []
 
 

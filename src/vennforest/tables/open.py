@@ -395,8 +395,6 @@ class TextTable:
     An empty line is a row of missing cells, but for those at the end, and before a header.
     """
 
-    n_rows = None
-
     def __init__(self, path: Path, form: TableFormat) -> None:
         self._path, self._has_header = path, not form.no_header
         self._encoding, may_be_open = _scan(path, form.encoding)
@@ -413,7 +411,7 @@ class TextTable:
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(self._header)]
         names = names if self._has_header else numbered_names(len(names))
         self.schema = pa.schema([(name, pa.string()) for name in names])
-        self.names, self.in_doubt = self.schema.names, list[str]()
+        self.in_doubt: list[str] = []
         self.is_detected = form.decimal is None and self._delimiter == ";"
         self.decimal = form.decimal or ("," if self.is_detected and self._has_commas() else ".")
 
@@ -423,8 +421,8 @@ class TextTable:
         Columns in which the sign may separate thousands count for neither; ``in_doubt`` are those
         with commas.
         """
-        n_commas = n_points = 0
-        for name, cells in zip(self.names, next(self.to_batches(self.names), []), strict=False):
+        n_commas, n_points, names = 0, 0, self.schema.names
+        for name, cells in zip(names, next(self.to_batches(names), []), strict=False):
             cells = cells.filter(pc.match_substring_regex(cells, r"\d"))  # others may be missing
             if mixes_thousands(cells):
                 self.in_doubt.append(name)
@@ -441,11 +439,11 @@ class TextTable:
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield the text in UTF-8 without the empty lines at its end, and before a header."""
-        decoder, line_ends, is_first = codecs.getincrementaldecoder(self._encoding)(), b"", True
+        line_ends, is_first = b"", True
         with open_bytes(self._path) as file:
+            if self._encoding != "utf-8":
+                file = pa.transcoding_input_stream(file, self._encoding, "utf-8")
             while block := file.read(BLOCK_BYTES):
-                if self._encoding != "utf-8":
-                    block = decoder.decode(block).encode()
                 if is_first:
                     block = block.removeprefix(codecs.BOM_UTF8)
                     block = block.lstrip(b"\r\n") if self._has_header else block
@@ -457,7 +455,6 @@ class TextTable:
                 if text:
                     is_first = False
                     yield text
-        decoder.decode(b"", final=True)
         yield b"\n"
 
     def _reader(self, types: dict[str, pa.DataType]) -> Any:
@@ -552,9 +549,8 @@ def _scan(path: Path, encoding: str | None) -> tuple[str, bool]:
             return "utf-16", True
     with open_bytes(path) as file:
         while part := file.read(BLOCK_BYTES):
-            if (encoding is None and b"\x00" in part) or (
-                len(part) >= BLOCK_BYTES and not re.search(rb"[\r\n]", part)
-            ):
+            is_one_line = len(part) >= BLOCK_BYTES and not re.search(rb"[\r\n]", part)
+            if is_one_line or (encoding is None and b"\x00" in part):
                 raise InputError(
                     f"{path} is not a table: write it as CSV in UTF-8, Parquet, Arrow or Excel, "
                     "or name the encoding of a CSV"

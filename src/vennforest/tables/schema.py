@@ -57,11 +57,8 @@ DATE_FORMATS = (ISO, *(day + time for day, time in product(DAYS, TIMES)))
 """Recognised date formats; the first one that fits all cells of a column is used."""
 
 DROP = "drop"
-DECLARABLE = {
-    **{name: name for name in ("number", "date", "text", "boolean", DROP)},
-    "category": "text",
-}
-"""Types that can be declared, with the kind of column that each is."""
+DECLARABLE = ("number", "date", "text", "category", "boolean", DROP)
+"""Types that can be declared; a category is text."""
 
 TYPES_FORM = (
     'columns and what they contain, such as {"seen": "date %d.%m.%Y", "ward": "category", '
@@ -178,7 +175,7 @@ def parse_type(declared: Any, name: str) -> tuple[str, str | None]:
             f"the type of column {name!r} must be date and a format such as %d.%m.%Y, got "
             f"{declared!r}: {one_line(error)}"
         ) from None
-    return DECLARABLE[kind], date_format or None
+    return "text" if kind == "category" else kind, date_format or None
 
 
 def read_declared(column: CellColumn, declared: str) -> tuple[ColumnSchema, NDArray[Any]]:
