@@ -226,7 +226,7 @@ APPLICATION_FAULTS = {
     ],
     "commands/test_calibrators.py::rows_without_a_score_are_kept": [
         (
-            "tables/labelled_scores.py",
+            "tables/target.py",
             "self.n_rows - self.left_out.n_unscored",
             "self.n_rows",
         ),
@@ -489,10 +489,10 @@ APPLICATION_FAULTS = {
     "tables/test_schema.py::text_in_several_formats_is_no_date": [
         ("tables/schema.py", "(1, N_CELLS_TRIED_FIRST, len(cells))", "(1, N_CELLS_TRIED_FIRST)"),
     ],
-    "tables/test_labelled_scores.py": [
+    "tables/test_target.py::a_wrong_number_is_refused_where": [
         ("tables/read.py", 'f"row {row + 1:,} of {table}"', 'f"row {row:,} of {table}"'),
         (
-            "tables/labelled_scores.py",
+            "tables/target.py",
             "row_name(n_before + int(rows[row]), table)",
             "row_name(n_before + row, table)",
         ),

@@ -14,10 +14,9 @@ from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import PlattScaling
 from vennforest.tables import TableColumns
-from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.open import TableFile, TableFormat
 from vennforest.tables.schema import find_name
-from vennforest.tables.target import split_target
+from vennforest.tables.target import LabelledScores, split_target
 
 TABLE = pd.DataFrame({
     "number": [1.5, 2.25, np.nan, -4.0],
