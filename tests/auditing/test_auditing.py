@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from hazards.audits import with_synthetic
 from hazards.table import coin
 from vennforest import CalibratedClassifier, VennAbers, audit
+from vennforest.auditing.audit import find_faults
 from vennforest.auditing.memory import remembers
 from vennforest.auditing.steps import sees_labels
 
@@ -227,3 +228,16 @@ def test_columns_are_judged_whatever_their_names_and_library(convert):
     assert kinds(LogisticRegression(), convert(table), y) == ["leaking column"]
     twice = convert(pd.concat([table.drop(columns="leak").assign(d=rng.random(80))] * 2))
     assert kinds(LogisticRegression(), twice, np.r_[y, y]) == ["copies"]
+
+
+def test_equal_rows_and_faulty_columns_are_found_once_where_the_table_was_screened():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    X = np.column_stack([rng.normal(size=(120, 3)), y])
+    model = CalibratedClassifier(random_state=0)
+    for table, labels, kind in (
+        (X, y, "leaking column"),
+        (np.vstack([X[:, :3]] * 2), np.tile(y, 2), "copies"),
+    ):
+        assert [finding.kind for finding in audit(model, table, labels)] == [kind]
+        assert not list(find_faults(model, table, labels, None, is_screened=True))

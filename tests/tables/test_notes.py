@@ -128,6 +128,13 @@ def test_numbers_and_dates_that_are_read_as_text_are_named():
     assert """--types '{"either": "date %d/%m/%Y"}'""" in notes[-1]
 
 
+def test_dates_with_blank_cells_may_be_ambiguous_too():
+    days = [*(f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(58)), " ", "NA"]
+    for cells in (days, [None, *days[:-1]]):
+        notes = screened(pd.DataFrame({"seen": cells, "x": np.arange(60) ** 2 + 0.5}))[1]
+        assert len(notes) == 1 and "'seen' day and month could be either" in notes[0]
+
+
 def test_a_person_in_several_rows_is_named():
     rng = np.random.default_rng(2)
     who = np.repeat(np.arange(80), rng.integers(1, 7, 80))

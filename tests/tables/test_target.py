@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from vennforest._validation import InputError
+from vennforest.tables import TableColumns
 from vennforest.tables.open import TableFile
 from vennforest.tables.target import LabelledScores, load_example, split_target
 
@@ -57,6 +58,28 @@ def test_examples():
     assert load_example("iris")[1] == "species"
     with pytest.raises(InputError, match=r"example must be one of .*, got 'titanic'"):
         load_example("titanic")
+
+
+def test_the_types_of_a_split_table_are_those_that_its_columns_would_be_inferred_as():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({
+        "number": rng.normal(size=60),
+        "digits": rng.choice(["1", "2.5", None], 60),
+        "code": rng.choice(["01", "1"], 60),
+        "day": rng.choice(["25/06/2020", "05/06/2020"], 60),
+        "zoned": rng.choice(["2026-01-01T00:00Z", "2026-01-02T00:00+02:00"], 60),
+        "typed": pd.date_range("2020-01-01", periods=60)[rng.permutation(60)],
+        "flag": rng.choice(["true", "False"], 60),
+        "category": pd.Categorical(rng.choice(["1", "2"], 60)),
+        "empty": None,
+        "y": rng.choice(["u", "v", None], 60),
+    })  # fmt: skip
+    labelled = split_target(table, "y")
+    assert labelled.types["day"] == "date %d/%m/%Y" and "empty" not in labelled.types
+    inferred, declared = (TableColumns(t).fit(labelled.X) for t in (None, labelled.types))
+    assert declared.as_types() == inferred.as_types()
+    read = inferred.transform(labelled.X)
+    pd.testing.assert_frame_equal(declared.transform(labelled.X), read)
 
 
 def test_labels_that_are_no_numbers_among_numbers_are_named():

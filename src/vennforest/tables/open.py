@@ -34,8 +34,8 @@ from vennforest.tables.read import (
     is_text,
     plain_array,
     plain_type,
-    whole,
     with_decimal_point,
+    without_fraction,
 )
 from vennforest.tables.schema import find_name, infer
 
@@ -337,7 +337,7 @@ def _filled_rows(sheet: Any, name: str) -> list[list[Any]]:
     rows: list[list[Any]] = []
     n_filled = n_cells = n_spanned = width = 0
     for i, row in enumerate(sheet.iter_rows(values_only=True)):
-        cells = [None if value in missing else whole(value) for value in row]
+        cells = [None if value in missing else without_fraction(value) for value in row]
         while cells and cells[-1] is None:
             cells.pop()
         if cells or rows:

@@ -73,7 +73,7 @@ def number(cell: Any) -> float | None:
         return None
 
 
-def whole(cell: Any) -> Any:
+def without_fraction(cell: Any) -> Any:
     """Return a cell, as an integer if it is a float that is a whole number."""
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
@@ -170,7 +170,11 @@ def _as_texts(cells: list[Any], missing: list[bool]) -> list[str | None]:
     """Return cells as text, None where missing."""
     texts: list[str | None] = []
     for cell, is_missing in zip(cells, missing, strict=True):
-        text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(whole(cell))
+        text = (
+            cell.decode("utf-8", "replace")
+            if isinstance(cell, bytes)
+            else str(without_fraction(cell))
+        )
         texts.append(None if is_missing else text)
     return texts
 

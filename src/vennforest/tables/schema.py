@@ -386,7 +386,8 @@ class TableColumns(OneToOneFeatureMixin, TableTransformer):
         require(all(isinstance(text, str) for text in self.missing or []), "missing must be text")
         require(self.decimal in (None, ".", ","), "decimal must be a point or a comma")
         names, kinds, formats = self.feature_names_in_, self.kinds_, self.formats_
-        require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
+        sizes = {self.n_features_in_, len(names), len(kinds), len(formats)}
+        require(len(sizes) == 1, "kinds must be of the columns")
         require(all(isinstance(name, str) for name in names.tolist()), "names must be text")
         require(len(set(names.tolist())) == len(names), "columns must have different names")
         require(set(kinds) <= set(get_args(CellKind)), "kinds must be known")
