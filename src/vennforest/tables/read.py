@@ -170,12 +170,8 @@ def _as_texts(cells: list[Any], missing: list[bool]) -> list[str | None]:
     """Return cells as text, None where missing."""
     texts: list[str | None] = []
     for cell, is_missing in zip(cells, missing, strict=True):
-        text = (
-            cell.decode("utf-8", "replace")
-            if isinstance(cell, bytes)
-            else str(without_fraction(cell))
-        )
-        texts.append(None if is_missing else text)
+        text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+        texts.append(None if is_missing else str(without_fraction(text)))
     return texts
 
 
