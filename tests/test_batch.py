@@ -17,7 +17,7 @@ from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import METHODS, make_calibrator
 from vennforest.calibrators.bounded import has_bounds
-from vennforest.tables.files import TableFile
+from vennforest.tables.open import TableFile
 from vennforest.tables.vectorize import table_pipeline
 
 pa = pytest.importorskip("pyarrow")

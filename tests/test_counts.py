@@ -259,7 +259,7 @@ def test_decimals_are_the_nearest_numbers():
     pa = pytest.importorskip("pyarrow")
     from decimal import Decimal
 
-    from vennforest.tables.cells import plain_array
+    from vennforest.tables.read import plain_array
 
     values = np.random.default_rng().integers(0, 10**9, 500) / 1e9
     cells = pa.array([Decimal(repr(v)).quantize(Decimal("1e-9")) for v in values.tolist()])

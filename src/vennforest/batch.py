@@ -37,9 +37,9 @@ from vennforest.sources.training_columns import (
     TrainingColumns,
     columns_of_frame,
 )
-from vennforest.tables.cells import as_floats, refuse_cell, row_name
-from vennforest.tables.columns import TableColumns, check_names
-from vennforest.tables.files import TableFile, find_names
+from vennforest.tables.open import TableFile
+from vennforest.tables.read import as_floats, refuse_cell, row_name
+from vennforest.tables.schema import TableColumns, check_names, find_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

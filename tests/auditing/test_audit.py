@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from auditing.findings import forest, kinds
 from vennforest import CalibratedClassifier, VennAbers, audit
+from vennforest.auditing.audit import find_faults
 
 
 def honest(rng):
@@ -104,3 +105,16 @@ def test_arguments_that_fit_would_refuse_are_refused():
         audit(LinearRegression(), X, y)
     with pytest.warns(UserWarning, match="y has the index of the rows in another order"):
         audit(LogisticRegression(), table, pd.Series(y, index=table.index[::-1]))
+
+
+def test_equal_rows_and_faulty_columns_are_found_once_where_the_table_was_screened():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    X = np.column_stack([rng.normal(size=(120, 3)), y])
+    model = CalibratedClassifier(random_state=0)
+    for table, labels, kind in (
+        (X, y, "leaking column"),
+        (np.vstack([X[:, :3]] * 2), np.tile(y, 2), "copies"),
+    ):
+        assert [finding.kind for finding in audit(model, table, labels)] == [kind]
+        assert not list(find_faults(model, table, labels, None, is_screened=True))

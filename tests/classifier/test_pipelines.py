@@ -20,7 +20,7 @@ from support.cases import draw_grid
 from vennforest import CalibratedClassifier
 from vennforest.linear import LinearClassifier
 from vennforest.sources.data import skip_shared_steps
-from vennforest.tables.columns import TableColumns
+from vennforest.tables.schema import TableColumns
 from vennforest.tables.vectorize import TableEncoder, table_pipeline
 
 

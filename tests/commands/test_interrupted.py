@@ -10,7 +10,7 @@ import pytest
 from support.commands import refused, run
 from vennforest.__main__ import main as vennforest_command
 from vennforest.commands import predict
-from vennforest.tables.files import table_as_text
+from vennforest.tables.write import table_as_text
 
 FIT = ("--trees", "5", "--jobs", "1")
 REPORT = ("--folds", "2", "--trees", "5", "--methods", "platt", "--jobs", "1")

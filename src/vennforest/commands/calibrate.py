@@ -26,9 +26,8 @@ from vennforest.export import to_json
 from vennforest.report.findings import for_json
 from vennforest.report.splits import group_codes
 from vennforest.scores import On, ScoreError, read_scores
-from vennforest.tables.files import TableFile
-from vennforest.tables.labelled_scores import LabelledScores
-from vennforest.tables.target import split_target
+from vennforest.tables.open import TableFile
+from vennforest.tables.target import LabelledScores, split_target
 from vennforest.validation.update import TITLES, Choice, Update, gain_sentence, update
 
 INCREASING: dict[str, Literal[True, False, "auto"]] = {"yes": True, "no": False, "auto": "auto"}

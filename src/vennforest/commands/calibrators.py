@@ -24,7 +24,7 @@ from vennforest.commands.predict import write_predictions
 from vennforest.commands.terminal import print_json, say, show
 from vennforest.export import to_sql
 from vennforest.persistence import read_header
-from vennforest.tables.files import TableFile
+from vennforest.tables.open import TableFile
 
 MAX_NAMES = 20
 """Columns and classes that are listed by name."""

@@ -53,8 +53,8 @@ from vennforest.report.sections import GRADES_OF_GROUPS, PROMISES
 from vennforest.report.splits import note_on_recent_labels, read_times
 from vennforest.report.words import MAX_LISTED, sentences_on
 from vennforest.sources.training_columns import ColumnDifference
-from vennforest.tables.cells import refuse_cell, row_name
-from vennforest.tables.files import find_name
+from vennforest.tables.read import refuse_cell, row_name
+from vennforest.tables.schema import find_name
 from vennforest.tables.target import LabelledTable, split_target
 
 

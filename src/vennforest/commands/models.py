@@ -33,12 +33,10 @@ from vennforest.export import from_json
 from vennforest.export.json_form import columns_in_document
 from vennforest.scores import is_outside, read_scores
 from vennforest.sources.training_columns import ColumnDifference, TrainingColumns, differences_of
-from vennforest.tables.cells import CellColumn
-from vennforest.tables.columns import check_names
-from vennforest.tables.files import TableFile, find_name
+from vennforest.tables.open import TableFile, TableFormat
+from vennforest.tables.read import CellColumn
+from vennforest.tables.schema import check_names, find_name, read_types, texts_of
 from vennforest.tables.target import typed_labels
-from vennforest.tables.text import TableFormat
-from vennforest.tables.types import read_types, texts_of
 
 MAX_EXAMPLES = 4_096
 """Scores that a file keeps of a calibrator that keeps none itself."""

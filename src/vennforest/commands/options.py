@@ -27,7 +27,7 @@ from vennforest._program import __version__
 from vennforest.commands.terminal import leave_stdout, streams_of
 
 if TYPE_CHECKING:
-    from vennforest.tables.text import TableFormat
+    from vennforest.tables.open import TableFormat
 
     File = Path
 else:
@@ -223,7 +223,7 @@ class TableOptions(Options):
     @property
     def form(self) -> "TableFormat":
         """How the tables are written."""
-        from vennforest.tables.text import TableFormat
+        from vennforest.tables.open import TableFormat
 
         return TableFormat(**{name: getattr(self, name) for name in FORM})
 

@@ -25,10 +25,10 @@ from vennforest.commands.terminal import print_json, say, say_notes
 from vennforest.report import Evaluation
 from vennforest.report.splits import note_on_recent_labels
 from vennforest.sources.training_columns import ColumnDifference
-from vennforest.tables.files import TableFile, find_name
-from vennforest.tables.screening import notes_on_dates
+from vennforest.tables.notes import notes_on_dates
+from vennforest.tables.open import TableFile
+from vennforest.tables.schema import DROP, find_name, read_types, texts_of, with_declared
 from vennforest.tables.target import LabelledTable, load_example, split_target
-from vennforest.tables.types import DROP, read_declared, read_types, texts_of
 
 NEEDED_BY_FAILURE = {
     "miscalibrated": "", "classes": "", "sites": "validation", "groups": "by", "grades": "grades",
@@ -93,7 +93,7 @@ def dividing_columns(
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     doubtful = notes_on_dates(frame[[name for name in value_names if name not in declared]])
     notes += [note for note in doubtful if note not in notes]
-    columns = read_declared(frame[names], declared)
+    columns = with_declared(frame[names], declared)
     converted = [n for n in group_names if n not in declared and infer_dtype(frame[n]) != "string"]
     if file is None or not converted:
         return columns

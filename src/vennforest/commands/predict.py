@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import typer
+from pyarrow import csv, parquet
 
 from vennforest._files import is_standard, shown_path, written_whole
 from vennforest._messages import warn
@@ -20,9 +21,13 @@ from vennforest.batch import BatchPredictor, feature_names, kinds_of
 from vennforest.commands.models import numbers_of_labels, open_table, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
-from vennforest.tables.files import TableFile, output_format, table_as_text, table_writer
+from vennforest.tables.open import TableFile
+from vennforest.tables.write import output_format, table_as_text
 
 ROWS_PREDICTED_AT_ONCE = 20_000
+
+WRITERS = {"csv": csv.CSVWriter, "parquet": parquet.ParquetWriter, "arrow": pa.ipc.new_stream}
+"""Functions that open a file of a format for tables to be appended; Arrow's is the stream."""
 
 
 def run_predict(options: Predict) -> None:
@@ -114,5 +119,5 @@ def output_table(
             file: Any = sys.stdout.buffer
         else:  # an open file, since pyarrow takes no path with bytes that are not UTF-8
             file = stack.enter_context(stack.enter_context(written_whole(output)).open("wb"))
-        writer = stack.enter_context(table_writer(file, file_format, schema))
+        writer = stack.enter_context(WRITERS[file_format](file, schema))
         yield lambda table: writer.write_table(convert(table))

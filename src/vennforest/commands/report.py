@@ -26,7 +26,7 @@ from vennforest.commands.terminal import progress_bar, say
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.estimators import BLENDED
 from vennforest.report.splits import times
-from vennforest.tables.files import output_format
+from vennforest.tables.write import output_format
 
 REPORT_OPTIONS = [name for name in signature(Report).parameters if name not in ("data", "target")]
 FIT_OPTIONS = [

@@ -43,7 +43,7 @@ from vennforest.report.findings import for_json
 from vennforest.report.splits import read_times
 from vennforest.report.watched import NewRows, render_findings, watch_rows
 from vennforest.report.words import sentences_on
-from vennforest.tables.files import find_name
+from vennforest.tables.schema import find_name
 
 
 def run_watch(options: Watch) -> None:

@@ -26,8 +26,8 @@ from vennforest.engines._tasks import Batches, Run, classes_of, labels_of, sum_o
 from vennforest.forest import FORESTS, Members, MixedForestClassifier
 from vennforest.sources import Fold, with_seed
 from vennforest.sources.row_hashes import hash_rows
-from vennforest.tables.cells import as_floats
-from vennforest.tables.labelled_scores import LeftOut, is_valid
+from vennforest.tables.read import as_floats
+from vennforest.tables.target import LeftOut, is_valid
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

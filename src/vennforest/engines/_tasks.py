@@ -17,7 +17,7 @@ from vennforest._validation import InputError, WeightSums, check_option
 from vennforest.calibrators import Calibrator, make_calibrator
 from vennforest.calibrators.direction import Increasing
 from vennforest.counts import ScoreCounts
-from vennforest.tables.labelled_scores import LeftOut
+from vennforest.tables.target import LeftOut
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches, int], Any]

@@ -19,7 +19,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
-from vennforest.tables.files import find_names
+from vennforest.tables.schema import find_names
 
 if TYPE_CHECKING:
     import pandas as pd

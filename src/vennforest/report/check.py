@@ -25,7 +25,7 @@ from vennforest.report.findings import Origin, Question
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import group_codes
 from vennforest.sources.estimators import names_of_columns
-from vennforest.tables.columns import as_pandas
+from vennforest.tables.schema import as_pandas
 from vennforest.validation.update import class_shares_of
 
 UNNAMED_PREDICTIONS = "Predictions"

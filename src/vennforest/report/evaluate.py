@@ -25,8 +25,8 @@ from vennforest.report.splits import Design, group_codes, times
 from vennforest.report.training import Progress, cross_validate
 from vennforest.sources.estimators import names_of_columns, reads_by_name
 from vennforest.tables import table_pipeline
-from vennforest.tables.columns import as_pandas
-from vennforest.tables.screening import leaks
+from vennforest.tables.notes import leaks
+from vennforest.tables.schema import as_pandas
 from vennforest.validation.grades import MISSING, grade_names
 
 MISSING_CELLS = {

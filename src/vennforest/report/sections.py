@@ -19,7 +19,8 @@ from vennforest.metrics.variance import share_interval, with_ends
 from vennforest.report.comparison import finite_losses
 from vennforest.report.measures import BLEND, MAX_RATIO, MethodEstimates, Predictions
 from vennforest.report.splits import dates_in
-from vennforest.tables.cells import CellColumn
+from vennforest.tables.read import CellColumn
+from vennforest.tables.schema import infer
 from vennforest.validation.grades import (
     MIN_ROWS,
     MISSING,
@@ -290,12 +291,11 @@ def described_predictors(
     rows: dict[str, dict[str, Any]] = {}
     for name in [*X][:MAX_DESCRIBED_PREDICTORS]:
         cells = CellColumn(X[name].reset_index(drop=True), str(name))
-        kind, date_format = cells.infer()
         present = cells.is_present
         row: dict[str, Any] = {"missing": int((~present).sum()), "share": float((~present).mean())}
         rows[str(name)] = row
-        if kind == "number":
-            values = cells.read(kind, date_format).astype(np.float64)
+        if infer(cells, dates=False).kind == "number":
+            values = cells.read("number")
             for part, of_part in parts.items():
                 if len(numbers := values[of_part & np.isfinite(values)]):
                     row |= with_ends(part, *np.quantile(numbers, (0.5, 0.25, 0.75)).tolist())

@@ -25,7 +25,8 @@ from vennforest._validation import (
 from vennforest.monitoring.stream import times_as_numbers
 from vennforest.report.numbers import percent
 from vennforest.sources.splits import Split, at_most_groups
-from vennforest.tables.cells import CellColumn, is_text
+from vennforest.tables.read import CellColumn
+from vennforest.tables.schema import are_numbers, infer
 
 MAX_SITES = 50
 
@@ -150,15 +151,16 @@ def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray 
 def read_times(column: Any, name: str) -> NDArray[Any]:
     """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
     cells = CellColumn(pd.Series(column), name)
-    kind, date_format = cells.infer()
-    if kind == "text" and is_text(cells.array.type) and cells.are_numbers():
+    schema = infer(cells)
+    kind = schema.kind
+    if schema.has_codes and are_numbers(cells.array.drop_null()):
         kind = "number"  # months such as 01 are written like codes
     if kind not in ("number", "date"):
         raise InputError(
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
             "as 2021-01-25"
         )
-    values = cells.read(kind, date_format)
+    values = cells.read(kind, schema.date_format)
     return values.astype("datetime64[us]" if values.dtype.kind == "M" else np.float64)
 
 

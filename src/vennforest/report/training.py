@@ -20,7 +20,7 @@ from vennforest._class_columns import class_probabilities
 from vennforest._files import one_line
 from vennforest._messages import as_sentence
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
-from vennforest.auditing import audit
+from vennforest.auditing.audit import find_faults
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import blend_classifiers
 from vennforest.classifier.prediction import intervals_at, predict_scores, score_rows
@@ -39,10 +39,6 @@ CONFIDENCE_LEVEL = 0.95
 
 COUNTS = re.compile(r"\d[\d,]* of \d[\d,]*")
 """Counts out of a total, in which the warnings of folds differ."""
-
-TABLE_FINDINGS = ("copies", "leaking column", "repeated ID")
-"""Kinds of findings that reading a table has reported already."""
-
 
 FoldEstimates = tuple[IntArray, IntArray, Mapping[str, MethodEstimates]]
 """The rows that a fold predicted, the codes of its training rows, and its estimates by name."""
@@ -236,10 +232,8 @@ def audit_notes(
     model: CalibratedClassifier, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
 ) -> list[str]:
     """Return sentences on the findings of an audit, without those made when a table is read."""
-    findings = audit(clone(model), X, y, groups=groups)
-    return [
-        as_sentence(finding.message) for finding in findings if finding.kind not in TABLE_FINDINGS
-    ]
+    findings = find_faults(clone(model), X, y, groups, is_screened=True)
+    return [as_sentence(finding.message) for finding in findings]
 
 
 def _predicted(

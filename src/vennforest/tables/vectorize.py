@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import InputError, require
-from vennforest.tables.columns import TableColumns, TableTransformer, as_pandas
+from vennforest.tables.schema import TableColumns, TableTransformer, as_pandas
 
 Encoding = Literal["number", "category", "text", "date", "empty"]
 """Encodings of a column."""

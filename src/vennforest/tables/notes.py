@@ -1,26 +1,24 @@
-"""Doubtful columns of a table: identifiers, leaks, misread cells, sentinels and misspellings."""
+"""Findings about the columns of a table: identifiers, leaks, misread cells and sentinels."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest.auditing.columns import leaks_class, repeats_ids
+from vennforest.auditing.columns import MAX_AUDITED_ROWS, leaks_class, repeats_ids
 from vennforest.scores import MISSING_NUMBERS
-from vennforest.tables.cells import CODE, CellColumn, are_dates, number
+from vennforest.tables.read import CellColumn, are_dates, number
+from vennforest.tables.schema import CODE, ColumnSchema, infer
 
 MIN_SCREENED_ROWS = 20
 """Minimum number of rows for columns to be screened."""
-
-MAX_SCREENED_ROWS = 5_000
-"""Maximum number of rows by which a column is screened."""
 
 MIN_EXPECTED_TIES = 10
 """Pairs of equal cells that chance would leave, from which on numbers that all differ name the
@@ -56,32 +54,32 @@ LIKE_DATE = re.compile(r"^\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäöüéû]{3,9})\.?[-/
 
 
 def screen(
-    X: pd.DataFrame, y: NDArray[Any], protected: Set[str], declared: Sequence[str]
+    X: pd.DataFrame, y: NDArray[Any], schema: Mapping[str, ColumnSchema], protected: Set[str]
 ) -> tuple[list[str], list[str], dict[str, str]]:
     """Return the columns to drop, the notes and the suspects of a table; see `LabelledTable`.
 
-    Columns that are ``protected`` are not left out.
+    Columns that are ``protected`` are not left out. ``schema`` is of the columns whose type was
+    inferred; notes on how cells were read are on these.
     """
     if len(X) < MIN_SCREENED_ROWS:
         return [], [], {}
     notes: list[str] = []
-    rows = np.random.default_rng(0).permutation(len(X))[:MAX_SCREENED_ROWS]
+    rows = np.random.default_rng(0).permutation(len(X))[:MAX_AUDITED_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
     free = [str(name) for name in X if name not in protected]
-    row_names = {name: reason for name in free if (reason := _identifies(X[name], name))}
-    if len(row_names) == len(X.columns):
-        row_names = {}
-    elif row_names:
-        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in row_names.items())
+    reasons = {name: _identifies(X[name].dropna(), name, schema[name]) for name in free}
+    row_names = [name for name in free if reasons[name]]
+    row_names = row_names if len(row_names) < len(X.columns) else []
+    if row_names:
+        listed = "; ".join(f"{name!r}: {reasons[name]}" for name in row_names)
         notes.append(
-            f"Left out as identifiers: they carry no information about new rows ({reasons}). "
+            f"Left out as identifiers: they carry no information about new rows ({listed}). "
             "--keep brings a column back."
         )
-    X = X.drop(columns=list(row_names))
+    X = X.drop(columns=row_names)
     free = [name for name in free if name not in row_names]
     repeated = [name for name in free if _repeats_ids(X[name].iloc[rows], codes, name)]
-    if len(repeated) == len(X.columns):
-        repeated = []
+    repeated = repeated if len(repeated) < len(X.columns) else []
     X = X.drop(columns=repeated)
     notes += [
         f"Left out: {column!r} looks like a repeated ID, and the same person may be in both "
@@ -95,52 +93,64 @@ def screen(
         "recorded after the outcome, leave it out with --drop; if not, say so with --keep."
         for column in leaking
     ]
+    for name in (str(name) for name in X if name in schema):
+        cells = X[name].dropna()
+        notes += filter(None, [_misread(cells, name, schema[name]), _sentinel(cells, name)])
     suspects = dict.fromkeys(leaking, "leak") | dict.fromkeys(repeated, "id")
-    for column in (str(name) for name in X if name not in declared):
-        cells = X[column].dropna()
-        remarks = [_misread(cells, column), _sentinel(cells, column)]
-        notes += filter(None, remarks)
     return [*row_names, *repeated], notes, suspects
+
+
+def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
+    """Return the columns that alone predict the label almost without error."""
+    rows = np.random.default_rng(0).permutation(len(y))[:MAX_AUDITED_ROWS]
+    codes = np.unique(y[rows], return_inverse=True)[1]
+    return [str(name) for name in X if leaks_class(np.asarray(X[name].iloc[rows]), codes)]
+
+
+def notes_on_dates(X: pd.DataFrame) -> list[str]:
+    """Return sentences on columns of dates as text in which day and month could be exchanged."""
+    schema = {str(name): infer(CellColumn(X[name], str(name))) for name in X}
+    notes = [_ambiguous_dates(X[name], name, schema[name].date_format or "") for name in schema]
+    return list(filter(None, notes))
 
 
 def _sample(cells: pd.Series[Any]) -> list[str]:
     """Return the first cells of text without white space around it, [] for other columns."""
     if isinstance(cells.dtype, pd.CategoricalDtype) or cells.dtype.kind != "O":
         return []
-    sample = cells.iloc[:MAX_SCREENED_ROWS].tolist()
+    sample = cells.iloc[:MAX_AUDITED_ROWS].tolist()
     return [cell.strip() for cell in sample] if all(isinstance(c, str) for c in sample) else []
 
 
-def _identifies(cells: pd.Series[Any], name: str) -> str | None:
-    """Return why a column is assumed to identify the rows, None if it is not.
+def _identifies(cells: pd.Series[Any], name: str, schema: ColumnSchema) -> str:
+    """Return why a column is assumed to identify the rows, "" if it is not.
 
     Identifiers are running numbers; text other than prose that differs in nearly every row; and
     numbers that differ in every row, if the name suggests it or chance would leave equal ones.
     """
-    cells = cells.dropna()
-    if len(cells) < MIN_SCREENED_ROWS:
-        return None
+    n, is_named = len(cells), bool(ID.search(name))
+    if n < MIN_SCREENED_ROWS:
+        return ""
     if cells.dtype.kind in "iuf":
         values = cells.to_numpy()
-        distinct = np.unique(values)
         is_whole = bool(np.isfinite(values).all() and (values == np.round(values)).all())
-        if not is_whole or len(distinct) < len(values):
-            return None
-        width = float(distinct[-1]) - float(distinct[0]) + 1
-        if width == len(values):
+        if not is_whole or cells.nunique() < n:
+            return ""
+        width = float(values.max()) - float(values.min()) + 1
+        if width == n:
             return "running numbers"
-        expected_ties = len(values) * (len(values) - 1) / (2 * width)
-        is_unlikely = expected_ties >= MIN_EXPECTED_TIES
-        return "a different number in every row" if is_unlikely or ID.search(name) else None
+        expected_ties = n * (n - 1) / (2 * width)
+        is_id = is_named or expected_ties >= MIN_EXPECTED_TIES
+        return "a different number in every row" if is_id else ""
     sample = _sample(cells)
-    if not sample or cells.nunique() < MIN_SHARE_OF_DISTINCT_CELLS * len(cells):
-        return None
+    if schema.kind != "text" or not sample:
+        return ""
+    if cells.nunique() < MIN_SHARE_OF_DISTINCT_CELLS * n:
+        return ""
     is_prose = np.median([len(text.split()) for text in sample]) >= MIN_WORDS_OF_PROSE
-    column = CellColumn(cells, name)
     is_quantity = _mostly_match(LIKE_NUMBER, sample) or _mostly_match(LIKE_DATE, sample)
-    if is_prose or (is_quantity and not column.are_codes() and not ID.search(name)):
-        return None
-    return "text that differs in nearly every row" if column.infer()[0] == "text" else None
+    is_id = not is_prose and (not is_quantity or schema.has_codes or is_named)
+    return "text that differs in nearly every row" if is_id else ""
 
 
 def _repeats_ids(cells: pd.Series[Any], codes: NDArray[Any], name: str) -> bool:
@@ -150,63 +160,49 @@ def _repeats_ids(cells: pd.Series[Any], codes: NDArray[Any], name: str) -> bool:
     """
     if repeats_ids(np.asarray(cells), codes):
         return True
-    is_named = bool(ID.search(name) or PERSON.search(name))
-    if not is_named or cells.dtype.kind not in "iuO":
-        return False
-    return max(20, len(cells) / 50) <= cells.nunique() <= 0.8 * len(cells)
+    is_named = bool(ID.search(name) or PERSON.search(name)) and cells.dtype.kind in "iuO"
+    return is_named and max(20, len(cells) / 50) <= cells.nunique() <= 0.8 * len(cells)
 
 
-def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
-    """Return the columns that alone predict the label almost without error."""
-    rows = np.random.default_rng(0).permutation(len(y))[:MAX_SCREENED_ROWS]
-    codes = np.unique(y[rows], return_inverse=True)[1]
-    return [str(n) for n in X if leaks_class(np.asarray(X[n].iloc[rows]), codes)]
-
-
-def _misread(cells: pd.Series[Any], name: str) -> str:
+def _misread(cells: pd.Series[Any], name: str, schema: ColumnSchema) -> str:
     """Return a sentence on text that looks like numbers or dates, or on ambiguous dates, or ""."""
+    if schema.kind == "date":
+        return _ambiguous_dates(cells, name, schema.date_format or "")
     sample = _sample(cells)
-    if not sample:
+    if schema.kind != "text" or not sample:
         return ""
-    column = CellColumn(cells, name)
-    kind, date_format = column.infer()
-    if kind == "date":
-        return _dates_sentence(cells, name, date_format or "")
-    if kind != "text":
+    if _mostly_match(LIKE_DATE, sample):
+        date = next(filter(LIKE_DATE.match, sample))
+        strays = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
+        declare = f"declare their format, as in {_declared(name, 'date %d.%m.%y')}"
+        return (
+            f"{name!r} looks like dates, such as {date!r}, but is read as text: write all as "
+            f"2021-01-25, or {_as_missing(strays, 'the others') or declare}."
+        )
+    n_numbers = sum(number(cell) is not None for cell in sample)
+    if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _mostly_match(LIKE_NUMBER, sample):
         return ""
-    if column.are_numbers():
-        code = next((cell for cell in cells.unique() if re.match(CODE, cell)), "").strip()
+    strays = sorted({cell.strip() for cell in cells.unique() if number(cell) is None})
+    if not strays:
+        code = next(cell for cell in cells.unique() if re.match(CODE, cell)).strip()
         return (
             f"{name!r} has numbers with leading zeros, such as {code!r}, and is read as text: "
             f"{code} and {code.lstrip('0') or '0'} differ. If they are quantities, say so with "
             f"{_declared(name, 'number')}."
         )
-    if _mostly_match(LIKE_DATE, sample):
-        dates = [cell for cell in sample if LIKE_DATE.match(cell)]
-        exceptions = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
-        remedy = f"declare their format, as in {_declared(name, 'date %d.%m.%y')}"
-        if 0 < len(exceptions) <= MAX_MARKERS and not any("," in cell for cell in exceptions):
-            remedy = f"if the others stand for missing values, say so with {_markers(exceptions)}"
-        return (
-            f"{name!r} looks like dates, such as {dates[0]!r}, but is read as text: write all as "
-            f"2021-01-25, or {remedy}."
-        )
-    n_numbers = sum(number(cell) is not None for cell in sample)
-    if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _mostly_match(LIKE_NUMBER, sample):
-        return ""
-    markers = sorted({cell.strip() for cell in cells.unique() if number(cell) is None})
-    remedy = "write plain numbers with a decimal point, and leave other cells empty"
-    if len(markers) <= MAX_MARKERS and not any("," in marker for marker in markers):
-        remedy = f"if these stand for missing values, say so with {_markers(markers)}"
+    write = "write plain numbers with a decimal point, and leave other cells empty"
     return (
         f"{name!r} looks like numbers but is read as text, because of cells such as "
-        f"{markers[0][:30]!r}: {remedy}."
+        f"{strays[0][:30]!r}: {_as_missing(strays, 'these') or write}."
     )
 
 
-def _markers(cells: Sequence[str]) -> str:
-    """Return the command-line option for cells that stand for missing values."""
-    return f"--missing={shlex.quote(','.join(cells))}"
+def _as_missing(strays: Sequence[str], noun: str) -> str:
+    """Return advice to declare cells as missing, "" if there are none, or too many for that."""
+    if not 0 < len(strays) <= MAX_MARKERS or any("," in cell for cell in strays):
+        return ""
+    option = f"--missing={shlex.quote(','.join(strays))}"
+    return f"if {noun} stand for missing values, say so with {option}"
 
 
 def _sentinel(cells: pd.Series[Any], name: str) -> str:
@@ -229,21 +225,11 @@ def _sentinel(cells: pd.Series[Any], name: str) -> str:
     return ""
 
 
-def notes_on_dates(X: pd.DataFrame) -> list[str]:
-    """Return sentences on columns of dates as text in which day and month could be exchanged."""
-    notes = []
-    for name, cells in X.items():
-        kind, date_format = CellColumn(cells.dropna(), str(name)).infer()
-        if kind == "date" and date_format:
-            notes.append(_dates_sentence(cells.dropna(), str(name), date_format))
-    return [note for note in notes if note]
-
-
-def _dates_sentence(cells: pd.Series[Any], name: str, date_format: str) -> str:
+def _ambiguous_dates(cells: pd.Series[Any], name: str, date_format: str) -> str:
     """Return a sentence on dates in which day and month could be exchanged, "" for others."""
     swapped = date_format.translate(str.maketrans("dm", "md"))
-    array = CellColumn(cells, name).array
-    if "%d" not in date_format or "%m" not in date_format or not are_dates(swapped, array):
+    is_clear = "%d" not in date_format or "%m" not in date_format
+    if is_clear or not are_dates(swapped, CellColumn(cells, name).array.drop_null()):
         return ""
     first, second = ("day", "month") if date_format.startswith("%d") else ("month", "day")
     return (

@@ -10,7 +10,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from support.tables import read_table
-from vennforest.tables import screening
+from vennforest.tables import notes as table_notes
+from vennforest.tables.schema import infer_columns
 from vennforest.tables.target import split_target
 
 
@@ -36,7 +37,7 @@ def frame(n=120):
 
 def screened(table):
     y = table.pop("y") if "y" in table else np.random.default_rng(1).integers(0, 2, len(table))
-    return screening.screen(table, np.asarray(y), set(), [])
+    return table_notes.screen(table, np.asarray(y), infer_columns(table, {}), set())
 
 
 def test_identifiers_are_left_out_named_and_brought_back():
@@ -75,8 +76,8 @@ def test_running_numbers_with_gaps_are_identifiers_and_quantities_are_not():
     ("casino", False, False), ("AID", False, False),
 ])  # fmt: skip
 def test_names_of_identifiers_and_of_persons(name, is_id, is_person):
-    assert bool(screening.ID.search(name)) == is_id
-    assert bool(screening.PERSON.search(name)) == is_person
+    assert bool(table_notes.ID.search(name)) == is_id
+    assert bool(table_notes.PERSON.search(name)) == is_person
 
 
 def test_a_column_that_alone_predicts_the_label_is_named():
@@ -90,8 +91,8 @@ def test_a_column_that_alone_predicts_the_label_is_named():
         "good": y + rng.normal(size=400),
         "noise": rng.normal(size=400),
     })  # fmt: skip
-    assert screening.leaks(X, y) == ["code", "number", "day"]
-    assert screening.leaks(X, y == 2) == ["code", "number", "filled", "day"]
+    assert table_notes.leaks(X, y) == ["code", "number", "day"]
+    assert table_notes.leaks(X, y == 2) == ["code", "number", "filled", "day"]
     labelled = split_target(X.assign(y=y), "y")
     assert labelled.suspects == dict.fromkeys(["code", "number", "day"], "leak")
     assert "'code' alone predicts the label" in labelled.notes[0]
@@ -100,7 +101,7 @@ def test_a_column_that_alone_predicts_the_label_is_named():
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
 def test_strong_columns_are_no_leaks(load):
     X, y = load(as_frame=True, return_X_y=True)
-    assert screening.leaks(X, y.to_numpy()) == []
+    assert table_notes.leaks(X, y.to_numpy()) == []
 
 
 def test_numbers_and_dates_that_are_read_as_text_are_named():
@@ -127,6 +128,13 @@ def test_numbers_and_dates_that_are_read_as_text_are_named():
     assert """--types '{"either": "date %d/%m/%Y"}'""" in notes[-1]
 
 
+def test_dates_with_blank_cells_may_be_ambiguous_too():
+    days = [*(f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(58)), " ", "NA"]
+    for cells in (days, [None, *days[:-1]]):
+        notes = screened(pd.DataFrame({"seen": cells, "x": np.arange(60) ** 2 + 0.5}))[1]
+        assert len(notes) == 1 and "'seen' day and month could be either" in notes[0]
+
+
 def test_a_person_in_several_rows_is_named():
     rng = np.random.default_rng(2)
     who = np.repeat(np.arange(80), rng.integers(1, 7, 80))
@@ -150,7 +158,7 @@ def test_a_person_in_several_rows_is_named():
 )
 def test_a_long_cell_takes_no_longer_than_its_length(cell):
     start = time.perf_counter()
-    for pattern in (screening.LIKE_NUMBER, screening.LIKE_DATE):
+    for pattern in (table_notes.LIKE_NUMBER, table_notes.LIKE_DATE):
         pattern.match(cell)
     assert time.perf_counter() - start < 2  # a pattern of degree two would take hours
 
@@ -176,7 +184,7 @@ def test_few_notes_on_tables_that_others_have_cleaned():
     notes, n_columns = [], 0
     for path in Path(os.environ["VENNFOREST_DATA"]).glob("*.csv.gz"):
         for name, cells in read_table(path).items():
-            notes += filter(None, [screening._sentinel(cells.dropna(), name)])
+            notes += filter(None, [table_notes._sentinel(cells.dropna(), name)])
             n_columns += 1
     # Incomes above 99,999 were cut to it: no missing value, but no income either.
     assert n_columns > 500 and len(notes) == 1 and "'capital-gain' is 99999" in notes[0]
