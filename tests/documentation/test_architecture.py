@@ -32,3 +32,17 @@ def test_architecture_names_every_package():
     text = (ROOT / "docs/architecture.md").read_text("utf-8")
     packages = [path.parent.name for path in SOURCE.glob("*/__init__.py")]
     assert [name for name in packages if f"{name}/" not in text] == []
+
+
+def test_names_of_code_in_the_table_of_changes_occur_in_the_files_of_their_row():
+    lines = (ROOT / "docs/architecture.md").read_text("utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("| ") and ".py`" in line]
+    assert len(rows) > 40
+    for row in rows:
+        quoted = re.findall(r"`([^`]+)`", row)
+        paths = [folder / path for path in quoted for folder in (SOURCE, ROOT) if "." in path]
+        text = "".join(path.read_text("utf-8") for path in paths if path.is_file())
+        names = [n for n in quoted if re.fullmatch(r"[A-Za-z_]\w*(\.\w+)?", n)]
+        names = [name for name in names if not name.endswith((".py", ".toml"))]
+        for name in names:
+            assert name.split(".")[-1] in text, (name, row[:80])
