@@ -38,6 +38,7 @@ from vennforest.tables.read import (
     are_dates,
     is_text,
     text_as_floats,
+    without_decimal_points,
     words_of,
 )
 
@@ -202,9 +203,12 @@ def with_declared(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
 
 
 def infer_columns(
-    X: pd.DataFrame, types: Mapping[str, str], markers: Sequence[str] = ()
+    X: pd.DataFrame, types: Mapping[str, str], markers: Sequence[str] = (), decimal: str = "."
 ) -> dict[str, ColumnSchema]:
-    """Return the schema of each column (n,) by name, without those declared to be dropped."""
+    """Return the schema of each column (n,) by name, without those declared to be dropped.
+
+    ``decimal`` is the sign of the file: with a comma, text with a point is no number.
+    """
     names = [str(name) for name in X.columns]
     find_names(names, types)
     refuse_equal_names(names)
@@ -216,7 +220,11 @@ def infer_columns(
             columns[name] = ColumnSchema("number")
         elif declared != DROP:
             column = CellColumn(X.iloc[:, i], name, markers)
+            if decimal == "," and is_text(column.array.type):
+                column.array = without_decimal_points(column.array)
             columns[name] = read_declared(column, declared)[0] if declared else infer(column)
+            if columns[name].kind == "number":
+                column.read("number")  # refuses numbers that are too large
     return columns
 
 

@@ -75,12 +75,13 @@ def split_target(
     keep: list[str] | None = None,
     screened: bool = True,
     types: Mapping[str, str] | None = None,
+    decimal: str = ".",
 ) -> LabelledTable:
     """Split a table into X and y without the rows that have no label.
 
     If ``screened``, identifiers are dropped, except columns to ``keep`` and those with declared
     ``types``, and notes on doubtful columns are added; see `screen`. Otherwise one class is
-    enough.
+    enough. ``decimal`` is the sign of the file, see `infer_columns`.
     """
     types = check_types(types or {})
     find_names(table.columns, [target, *(drop or []), *(keep or []), *types])
@@ -115,7 +116,7 @@ def split_target(
     types = {column: declared for column, declared in types.items() if column in X.columns}
     if not screened:
         return LabelledTable(X, y, target, name, notes, types)
-    schema = infer_columns(X, types)
+    schema = infer_columns(X, types, decimal=decimal)
     inferred = {column: schema[column] for column in schema if column not in types}
     protected = {*(keep or []), *types}
     left_out, remarks, suspects = screen(with_declared(X, types), y, inferred, protected)
