@@ -197,12 +197,12 @@ def test_points_in_a_file_of_decimal_commas_are_text_with_a_note():
     table = split_target(X, "y", decimal=",")
     assert table.types == {"x": "number", "point": "text"}
     assert any("'point' has numbers with a decimal point" in note for note in table.notes)
-    with pytest.raises(InputError, match="'point' must contain numbers, got '2.5 with a decimal"):
+    with pytest.raises(InputError, match=r"'point' must contain numbers, got '2\.5 with"):
         split_target(X, "y", types={"point": "number"}, decimal=",")
     assert split_target(X, "y").types["point"] == "number"
 
 
 def test_numbers_that_are_too_large_are_refused_in_a_sentence():
     X = pd.DataFrame({"x": np.tile([1e40, 1, 2], 20), "y": np.tile(["u", "v"], 30)})
-    with pytest.raises(InputError, match="'x' must contain numbers up to 3.4e"):
+    with pytest.raises(InputError, match=r"'x' must contain numbers up to 3\.4e"):
         split_target(X, "y")

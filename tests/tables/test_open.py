@@ -287,6 +287,19 @@ def test_columns_of_one_name_are_refused_in_every_format(tmp_path, kind):
         TableFile(path)
 
 
+def test_readers_of_arrow_may_stop_early(tmp_path):
+    names = [f"n{i}" for i in range(8)]
+    table = pyarrow.table({name: pyarrow.array(["a", "b", None] * 40) for name in names})
+    for compression in (None, "zstd"):
+        path = tmp_path / f"{compression}.arrow"
+        options = pyarrow.ipc.IpcWriteOptions(compression=compression)
+        with pyarrow.ipc.new_file(str(path), table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=7)
+    for _ in range(100):
+        for path in tmp_path.iterdir():
+            assert next(TableFile(path).batches(names[:3])).num_rows == 7
+
+
 def test_files_of_arrow_that_are_cut_or_of_unions_are_refused_in_plain_words(tmp_path):
     union = pyarrow.UnionArray.from_sparse(
         pyarrow.array([0, 1], pyarrow.int8()), [pyarrow.array([1, 2]), pyarrow.array(["a", "b"])]

@@ -163,7 +163,11 @@ class TableFile:
                 plain_array(pa.nulls(0, field.type), field.name)
         with _read_errors(self.path):
             for batch in self._source.to_batches(
-                columns=columns, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
+                columns=columns,
+                batch_size=BATCH_ROWS,
+                batch_readahead=1,
+                fragment_readahead=1,
+                use_threads=False,  # with threads pyarrow crashes if a reader of Arrow stops early
             ):
                 if self.n_rows is not None:
                     batch.validate(full=True)  # others would read beyond a forged column
