@@ -307,10 +307,8 @@ def test_files_of_arrow_that_are_cut_or_of_unions_are_refused_in_plain_words(tmp
     table = pyarrow.table({"u": union, "n": [1, 2]})
     with pyarrow.ipc.new_file(str(tmp_path / "t"), table.schema) as writer:
         writer.write_table(table)
-    file = TableFile(tmp_path / "t")
     with pytest.raises(InputError, match="'u' must contain numbers, dates or text, got sparse_un"):
-        file.read()
-    assert sum(batch.num_rows for batch in file.batches(["n"])) == 2
+        TableFile(tmp_path / "t")
     (tmp_path / "t").write_bytes((tmp_path / "t").read_bytes()[:-9])
     with pytest.raises(InputError, match="t cannot be read: Not an Arrow file"):
         TableFile(tmp_path / "t")

@@ -151,6 +151,9 @@ class TableFile:
         self.decimal_is_detected = is_csv and self._source.is_detected
         self.is_text = is_csv or self.decimal == ","  # numbers of other formats may be text too
         self.schema: pa.Schema = self._source.schema
+        for field in self.schema:
+            if pa.types.is_union(field.type):  # which can neither be read nor copied
+                plain_array(pa.nulls(0, field.type), field.name)
         self.names = [n for n in self.schema.names if not n.startswith("__index_level_")]
         if not self.names:
             raise InputError(f"{path} has no columns")
@@ -158,9 +161,6 @@ class TableFile:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or some columns of them, as record batches in the order of the file."""
         columns = self.names if columns is None else list(dict.fromkeys(columns))
-        for field in map(self.schema.field, columns):
-            if pa.types.is_union(field.type):  # which pandas cannot read
-                plain_array(pa.nulls(0, field.type), field.name)
         with _read_errors(self.path):
             for batch in self._source.to_batches(
                 columns=columns,

@@ -223,8 +223,6 @@ def infer_columns(
             if decimal == "," and is_text(column.array.type):
                 column.array = without_decimal_points(column.array)
             columns[name] = read_declared(column, declared)[0] if declared else infer(column)
-            if columns[name].kind == "number":
-                column.read("number")  # refuses numbers that are too large
     return columns
 
 
@@ -337,8 +335,9 @@ class TableColumns(OneToOneFeatureMixin, TableTransformer):
         X = as_pandas(X)
         types = check_types(self.types or {})
         check_option(self.decimal or ".", (".", ","), "decimal")
-        if isinstance(self.missing, str):  # whose letters would be markers
-            raise InputError(f"missing must be a list of cells, got {self.missing!r}")
+        # The letters of a text would be markers.
+        if isinstance(self.missing, str) or {*map(type, self.missing or ())} - {str}:
+            raise InputError(f"missing must be a list of text, got {self.missing!r}")
         columns = infer_columns(X, types, self.missing or ())
         if all(schema.kind == "empty" for schema in columns.values()):
             raise InputError("X must have a column with values, got empty ones only")
