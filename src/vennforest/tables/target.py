@@ -134,14 +134,8 @@ def load_example(name: str) -> tuple[pd.DataFrame, str]:
     """Return a data set of scikit-learn, and the name of its usual target."""
     from sklearn import datasets
 
-    targets = {
-        "breast-cancer": "diagnosis",
-        "digits": "digit",
-        "iris": "species",
-        "wine": "cultivar",
-    }
-    if name not in targets:
-        raise not_one_of("--example", targets, name)
+    if name not in EXAMPLES:
+        raise not_one_of("--example", EXAMPLES, name)
     bunch = getattr(datasets, f"load_{name.replace('-', '_')}")(as_frame=True)
     labels = np.asarray(bunch.target_names)[bunch.target]
     return bunch.data.assign(**{EXAMPLES[name]: labels}), EXAMPLES[name]
