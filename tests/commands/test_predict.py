@@ -372,3 +372,24 @@ def test_carried_text_of_csv_is_that_of_the_file(tmp_path):
     assert run("apply", tmp_path / "c", tmp_path / "t.csv", "-o", tmp_path / "o.csv") == 0
     written = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
     assert written["cell"].tolist() == cells * 4
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_model_reads_the_decimal_commas_it_was_trained_on(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pa.table({
+        "x": [f"{v:.2f}".replace(".", ",") for v in rng.normal(size=60)],
+        "point": [f"{v:.2f}" for v in rng.normal(size=60)],
+        "y": ["no", "yes"] * 30,
+    })  # fmt: skip
+    form = []
+    if kind == "csv":
+        table.to_pandas().to_csv("t", sep=";", index=False)
+    else:
+        pq.write_table(table, "t")
+        form = ["--decimal", ","]
+    fast = ["--estimator", "logistic", "--method", "platt"]
+    assert run("fit", "t", "-t", "y", "-o", "m.skops", "--keep", "point", *fast, *form) == 0
+    assert read_header("m.skops")["columns"] == {"x": "number", "point": "text"}
+    assert run("predict", "m.skops", "t", "-o", "p.csv", *form) == 0

@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from support.tables import read_table
+from vennforest._validation import InputError
 from vennforest.tables import notes as table_notes
 from vennforest.tables.schema import infer_columns
 from vennforest.tables.target import split_target
@@ -188,3 +189,20 @@ def test_few_notes_on_tables_that_others_have_cleaned():
             n_columns += 1
     # Incomes above 99,999 were cut to it: no missing value, but no income either.
     assert n_columns > 500 and len(notes) == 1 and "'capital-gain' is 99999" in notes[0]
+
+
+def test_points_in_a_file_of_decimal_commas_are_text_with_a_note():
+    X = pd.DataFrame({"x": np.tile([0.5, 1.5], 20), "point": np.tile(["2.5", "3"], 20)})
+    X["y"] = np.tile(["u", "v", "v", "u"], 10)
+    table = split_target(X, "y", decimal=",")
+    assert table.types == {"x": "number", "point": "text"}
+    assert any("'point' has numbers with a decimal point" in note for note in table.notes)
+    with pytest.raises(InputError, match=r"'point' must contain numbers, got '2\.5 with"):
+        split_target(X, "y", types={"point": "number"}, decimal=",")
+    assert split_target(X, "y").types["point"] == "number"
+
+
+def test_numbers_that_are_too_large_are_refused_in_a_sentence():
+    X = pd.DataFrame({"x": np.tile([1e40, 1, 2], 20), "y": np.tile(["u", "v"], 30)})
+    with pytest.raises(InputError, match=r"'x' must contain numbers up to 3\.4e"):
+        split_target(X, "y")

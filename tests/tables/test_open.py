@@ -249,6 +249,71 @@ def test_a_folder_keeps_the_types_on_which_its_files_agree(tmp_path):
     assert schema.field("d").type == kind and pyarrow.types.is_floating(schema.field("n").type)
 
 
+@pytest.mark.parametrize("cells", [["x", "y"], [True, False], [2**60 + 1, 3], [1.5, 2.0]])
+def test_a_file_of_a_folder_may_have_a_column_without_a_cell(tmp_path, cells):
+    for name, column in (("a", pyarrow.nulls(2)), ("b", pyarrow.array(cells))):
+        parquet.write_table(pyarrow.table({"x": column, "n": [1, 2]}), tmp_path / f"{name}.parquet")
+    table = TableFile(tmp_path)
+    assert table.cells["x"].to_pylist() == [None, None, *cells]
+
+
+@pytest.mark.parametrize("error", ["#DIV/0!", "#ERROR!", "#GETTING_DATA"])
+def test_any_error_in_a_cell_of_a_sheet_is_missing(tmp_path, error):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["a", "b"], [1, 2], [None, 3]):
+        book.active.append(row)
+    book.active["A3"].value, book.active["A3"].data_type = error, "e"
+    book.save(tmp_path / "t.xlsx")
+    np.testing.assert_array_equal(read_table(tmp_path / "t.xlsx")["a"], [1, np.nan])
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "arrow", "stream"])
+def test_columns_of_one_name_are_refused_in_every_format(tmp_path, kind):
+    path, table = tmp_path / "t", pyarrow.Table.from_arrays([pyarrow.array([1, 2])] * 2, ["a", "a"])
+    if kind == "csv":
+        path.write_text("a,a\n1,2\n")
+    elif kind == "xlsx":
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        book.active.append(["a", "a"])
+        book.active.append([1, 2])
+        book.save(path)
+    else:
+        new = pyarrow.ipc.new_file if kind == "arrow" else pyarrow.ipc.new_stream
+        with new(str(path), table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(InputError, match="several columns called 'a': rename them"):
+        TableFile(path)
+
+
+def test_readers_of_arrow_may_stop_early(tmp_path):
+    names = [f"n{i}" for i in range(8)]
+    table = pyarrow.table({name: pyarrow.array(["a", "b", None] * 40) for name in names})
+    for compression in (None, "zstd"):
+        path = tmp_path / f"{compression}.arrow"
+        options = pyarrow.ipc.IpcWriteOptions(compression=compression)
+        with pyarrow.ipc.new_file(str(path), table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=7)
+    for _ in range(100):
+        for path in tmp_path.iterdir():
+            assert next(TableFile(path).batches(names[:3])).num_rows == 7
+
+
+def test_files_of_arrow_that_are_cut_or_of_unions_are_refused_in_plain_words(tmp_path):
+    union = pyarrow.UnionArray.from_sparse(
+        pyarrow.array([0, 1], pyarrow.int8()), [pyarrow.array([1, 2]), pyarrow.array(["a", "b"])]
+    )
+    table = pyarrow.table({"u": union, "n": [1, 2]})
+    with pyarrow.ipc.new_file(str(tmp_path / "t"), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match="'u' must contain numbers, dates or text, got sparse_un"):
+        TableFile(tmp_path / "t")
+    (tmp_path / "t").write_bytes((tmp_path / "t").read_bytes()[:-9])
+    with pytest.raises(InputError, match="t cannot be read: Not an Arrow file"):
+        TableFile(tmp_path / "t")
+
+
 @pytest.mark.parametrize(("rows", "kinds"), [
     (["0.126;1,234", "-2.5;950"], "fO"),  # a comma that separates thousands
     (["0,126;1.234", "-2,5;950"], "fO"),  # a point that does

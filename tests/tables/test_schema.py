@@ -165,7 +165,8 @@ def test_tables_that_do_not_fit_are_refused(frame, message):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"missing": "n.d."}, "missing must be a list of cells, got 'n.d.'"),
+    ({"missing": "n.d."}, "missing must be a list of text, got 'n.d.'"),
+    ({"missing": [-999]}, r"missing must be a list of text, got \[-999\]"),
     ({"decimal": ";"}, "decimal must be one of"), ({"types": ["a"]}, "types must be columns"),
 ])  # fmt: skip
 def test_options_that_mean_something_else_are_refused(options, message):

@@ -65,7 +65,8 @@ def read_training_table(
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
-    table = split_target(frame, target, drop, name=name, keep=keep, types=types)
+    decimal = "." if file is None else file.decimal
+    table = split_target(frame, target, drop, name=name, keep=keep, types=types, decimal=decimal)
     of_values = [time, options.weight, *(by if isinstance(options, Report) else [])]
     values = dividing_columns(file, frame, groups, of_values, types, table.notes)
     if time is not None:

@@ -183,6 +183,11 @@ def _misread(cells: pd.Series[Any], name: str, schema: ColumnSchema) -> str:
     if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _mostly_match(LIKE_NUMBER, sample):
         return ""
     strays = sorted({cell.strip() for cell in cells.unique() if number(cell) is None})
+    if not strays and not schema.has_codes:
+        return (
+            f"{name!r} has numbers with a decimal point, such as {sample[0]!r}, and is read as "
+            "text, as the file has decimal commas: write all numbers with one sign."
+        )
     if not strays:
         code = next(cell for cell in cells.unique() if re.match(CODE, cell)).strip()
         return (

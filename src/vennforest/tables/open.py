@@ -144,24 +144,32 @@ class TableFile:
         self.path = path
         with _read_errors(path):
             self._source = _open(path, form)
-            self.is_text = isinstance(self._source, TextTable)
-            self.n_rows: int | None = None if self.is_text else self._source.count_rows()
-        self.decimal: str = self._source.decimal if self.is_text else form.decimal or "."
-        self.decimal_is_detected = self.is_text and self._source.is_detected
+            is_csv = isinstance(self._source, TextTable)
+            _refuse_repeated_names(path, self._source.schema.names)
+            self.n_rows: int | None = None if is_csv else self._source.count_rows()
+        self.decimal: str = self._source.decimal if is_csv else form.decimal or "."
+        self.decimal_is_detected = is_csv and self._source.is_detected
+        self.is_text = is_csv or self.decimal == ","  # numbers of other formats may be text too
         self.schema: pa.Schema = self._source.schema
+        for field in self.schema:
+            if pa.types.is_union(field.type):  # which can neither be read nor copied
+                plain_array(pa.nulls(0, field.type), field.name)
         self.names = [n for n in self.schema.names if not n.startswith("__index_level_")]
         if not self.names:
             raise InputError(f"{path} has no columns")
-        _refuse_repeated_names(path, self.names)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or some columns of them, as record batches in the order of the file."""
         columns = self.names if columns is None else list(dict.fromkeys(columns))
         with _read_errors(self.path):
             for batch in self._source.to_batches(
-                columns=columns, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
+                columns=columns,
+                batch_size=BATCH_ROWS,
+                batch_readahead=1,
+                fragment_readahead=1,
+                use_threads=False,  # with threads pyarrow crashes if a reader of Arrow stops early
             ):
-                if not self.is_text:
+                if self.n_rows is not None:
                     batch.validate(full=True)  # others would read beyond a forged column
                 yield batch
 
@@ -239,7 +247,8 @@ def _open(path: Path, form: TableFormat) -> Any:
     if head.startswith(PARQUET) or path.is_dir():
         return _parquet(list(map(str, paths)), path)
     if head.startswith(ARROW):
-        return dataset.dataset(str(path), format="ipc")
+        schema = pa.ipc.open_file(pa.memory_map(str(path))).schema  # its errors are plain
+        return dataset.dataset(str(path), format="ipc", schema=schema)
     if head.startswith(ARROW_STREAM):  # mapped, so that it takes no memory unless it is compressed
         return dataset.dataset(pa.ipc.open_stream(pa.memory_map(str(path))).read_all())
     if head.startswith(ZIP):
@@ -290,7 +299,8 @@ def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
     try:
         for name in names:
             types = dict.fromkeys(schemas[path].field(name).type for path in paths)
-            types = types if len(types) == 1 else dict.fromkeys(map(plain_type, types))
+            if len(types) > 1:  # a file whose cells are all missing may have no type
+                types = dict.fromkeys(plain_type(kind) for kind in types if kind != pa.null())
             parts = [pa.schema([(name, kind)]) for kind in types]
             fields += pa.unify_schemas(parts, promote_options="permissive")
     except pa.ArrowException as error:
@@ -332,12 +342,16 @@ def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
 
 def _filled_rows(sheet: Any, name: str) -> list[list[Any]]:
     """Return the rows from the first to the last with a cell; refuse a sheet of hardly any."""
-    missing = {*MISSING_MARKERS, *needed("openpyxl.cell.cell", "Excel files").ERROR_CODES}
     sheet.reset_dimensions()  # what a file says of its size need not be true
     rows: list[list[Any]] = []
     n_filled = n_cells = n_spanned = width = 0
-    for i, row in enumerate(sheet.iter_rows(values_only=True)):
-        cells = [None if value in missing else without_fraction(value) for value in row]
+    for i, row in enumerate(sheet.iter_rows()):
+        cells = [
+            None
+            if cell.data_type == "e" or cell.value in MISSING_MARKERS
+            else without_fraction(cell.value)
+            for cell in row
+        ]
         while cells and cells[-1] is None:
             cells.pop()
         if cells or rows:

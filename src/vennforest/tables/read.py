@@ -224,13 +224,14 @@ def are_dates(date_format: str, cells: pa.Array) -> bool:
     return bool(parse_dates(cells, date_format).notna().all())
 
 
-def with_decimal_point(cells: pa.Array) -> pa.Array:
-    """Replace the decimal comma of numbers by a point; numbers with a point become other text.
+def without_decimal_points(cells: pa.Array) -> pa.Array:
+    """Turn numbers with a decimal point into other text; a file has one decimal sign."""
+    return pc.replace_substring_regex(cells, DECIMAL_POINT, r"\1 with a decimal point")
 
-    A file has one decimal sign.
-    """
-    cells = pc.replace_substring_regex(cells, DECIMAL_POINT, r"\1 with a decimal point")
-    return pc.replace_substring_regex(cells, DECIMAL_COMMA, r"\1.\2")
+
+def with_decimal_point(cells: pa.Array) -> pa.Array:
+    """Replace the decimal comma of numbers by a point; see `without_decimal_points`."""
+    return pc.replace_substring_regex(without_decimal_points(cells), DECIMAL_COMMA, r"\1.\2")
 
 
 def as_floats(

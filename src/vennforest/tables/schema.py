@@ -38,6 +38,7 @@ from vennforest.tables.read import (
     are_dates,
     is_text,
     text_as_floats,
+    without_decimal_points,
     words_of,
 )
 
@@ -202,9 +203,12 @@ def with_declared(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
 
 
 def infer_columns(
-    X: pd.DataFrame, types: Mapping[str, str], markers: Sequence[str] = ()
+    X: pd.DataFrame, types: Mapping[str, str], markers: Sequence[str] = (), decimal: str = "."
 ) -> dict[str, ColumnSchema]:
-    """Return the schema of each column (n,) by name, without those declared to be dropped."""
+    """Return the schema of each column (n,) by name, without those declared to be dropped.
+
+    ``decimal`` is the sign of the file: with a comma, text with a point is no number.
+    """
     names = [str(name) for name in X.columns]
     find_names(names, types)
     refuse_equal_names(names)
@@ -216,6 +220,8 @@ def infer_columns(
             columns[name] = ColumnSchema("number")
         elif declared != DROP:
             column = CellColumn(X.iloc[:, i], name, markers)
+            if decimal == "," and is_text(column.array.type):
+                column.array = without_decimal_points(column.array)
             columns[name] = read_declared(column, declared)[0] if declared else infer(column)
     return columns
 
@@ -329,8 +335,9 @@ class TableColumns(OneToOneFeatureMixin, TableTransformer):
         X = as_pandas(X)
         types = check_types(self.types or {})
         check_option(self.decimal or ".", (".", ","), "decimal")
-        if isinstance(self.missing, str):  # whose letters would be markers
-            raise InputError(f"missing must be a list of cells, got {self.missing!r}")
+        # The letters of a text would be markers.
+        if isinstance(self.missing, str) or {*map(type, self.missing or ())} - {str}:
+            raise InputError(f"missing must be a list of text, got {self.missing!r}")
         columns = infer_columns(X, types, self.missing or ())
         if all(schema.kind == "empty" for schema in columns.values()):
             raise InputError("X must have a column with values, got empty ones only")

@@ -75,12 +75,13 @@ def split_target(
     keep: list[str] | None = None,
     screened: bool = True,
     types: Mapping[str, str] | None = None,
+    decimal: str = ".",
 ) -> LabelledTable:
     """Split a table into X and y without the rows that have no label.
 
     If ``screened``, identifiers are dropped, except columns to ``keep`` and those with declared
     ``types``, and notes on doubtful columns are added; see `screen`. Otherwise one class is
-    enough.
+    enough. ``decimal`` is the sign of the file, see `infer_columns`.
     """
     types = check_types(types or {})
     find_names(table.columns, [target, *(drop or []), *(keep or []), *types])
@@ -115,7 +116,10 @@ def split_target(
     types = {column: declared for column, declared in types.items() if column in X.columns}
     if not screened:
         return LabelledTable(X, y, target, name, notes, types)
-    schema = infer_columns(X, types)
+    schema = infer_columns(X, types, decimal=decimal)
+    for column in schema:
+        if schema[column].kind == "number":  # refuses numbers that are too large for a tree
+            CellColumn(X[column], column).read("number")
     inferred = {column: schema[column] for column in schema if column not in types}
     protected = {*(keep or []), *types}
     left_out, remarks, suspects = screen(with_declared(X, types), y, inferred, protected)
@@ -130,14 +134,8 @@ def load_example(name: str) -> tuple[pd.DataFrame, str]:
     """Return a data set of scikit-learn, and the name of its usual target."""
     from sklearn import datasets
 
-    targets = {
-        "breast-cancer": "diagnosis",
-        "digits": "digit",
-        "iris": "species",
-        "wine": "cultivar",
-    }
-    if name not in targets:
-        raise not_one_of("--example", targets, name)
+    if name not in EXAMPLES:
+        raise not_one_of("--example", EXAMPLES, name)
     bunch = getattr(datasets, f"load_{name.replace('-', '_')}")(as_frame=True)
     labels = np.asarray(bunch.target_names)[bunch.target]
     return bunch.data.assign(**{EXAMPLES[name]: labels}), EXAMPLES[name]
