@@ -151,6 +151,9 @@ class TableFile:
         self.decimal_is_detected = is_csv and self._source.is_detected
         self.is_text = is_csv or self.decimal == ","  # numbers of other formats may be text too
         self.schema: pa.Schema = self._source.schema
+        # With threads pyarrow crashes where a reader of an Arrow file stops early.
+        file_format = getattr(self._source, "format", None)
+        self._takes_threads = isinstance(file_format, dataset.ParquetFileFormat)
         for field in self.schema:
             if pa.types.is_union(field.type):  # which can neither be read nor copied
                 plain_array(pa.nulls(0, field.type), field.name)
@@ -167,7 +170,7 @@ class TableFile:
                 batch_size=BATCH_ROWS,
                 batch_readahead=1,
                 fragment_readahead=1,
-                use_threads=False,  # with threads pyarrow crashes if a reader of Arrow stops early
+                use_threads=self._takes_threads,
             ):
                 if self.n_rows is not None:
                     batch.validate(full=True)  # others would read beyond a forged column

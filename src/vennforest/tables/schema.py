@@ -223,6 +223,8 @@ def infer_columns(
             if decimal == "," and is_text(column.array.type):
                 column.array = without_decimal_points(column.array)
             columns[name] = read_declared(column, declared)[0] if declared else infer(column)
+            if columns[name].kind == "number" and not declared:
+                column.read("number")  # refuses numbers that are too large for a tree
     return columns
 
 

@@ -117,9 +117,6 @@ def split_target(
     if not screened:
         return LabelledTable(X, y, target, name, notes, types)
     schema = infer_columns(X, types, decimal=decimal)
-    for column in schema:
-        if schema[column].kind == "number":  # refuses numbers that are too large for a tree
-            CellColumn(X[column], column).read("number")
     inferred = {column: schema[column] for column in schema if column not in types}
     protected = {*(keep or []), *types}
     left_out, remarks, suspects = screen(with_declared(X, types), y, inferred, protected)
