@@ -53,7 +53,7 @@ class EventEstimates(NamedTuple):
         Of different weights they are if 15 of each outcome are expected.
         """
         w = self.weight
-        is_of_several = self.groups is None or self.groups.any()
+        is_of_several = self.groups is None or bool(self.groups.any())
         return is_of_several and (
             np.ptp(w) == 0
             or all((w @ p) ** 2 >= MIN_WEIGHTED_UNITS * (w**2 @ p) for p in (self.p, 1 - self.p))
@@ -134,6 +134,7 @@ class ClassEstimates:
                 raise InputError(
                     f"follow_up must be a pair of times (n,) and a horizon, got {shown(follow_up)}"
                 )
+            check_order(p, follow_up=follow_up[0])
             self.codes, followed_share = self._matured(*follow_up)
             self.weight = self.weight * followed_share
         self.groups = encode_groups(groups, p)

@@ -129,9 +129,9 @@ class Estimates(ClassEstimates):
     Measures with an interval are `IntervalEstimate`: value, ends, standard error and p-value.
     Intervals are Student's, for one degree of freedom less than there are rows, or groups, of the
     rarer outcome; where no interval is valid its ends are NaN, as with one group, and with
-    different weights if fewer than 15 effective rows or groups of a class are expected. Ends beyond the possible values are
-    clipped. Intervals are conditional on the fitted model: they ignore the variation of training
-    sets.
+    different weights if fewer than 15 effective rows or groups of a class are expected. Ends beyond
+    the possible values are clipped. Intervals are conditional on the fitted model: they ignore the
+    variation of training sets.
 
     Examples
     --------

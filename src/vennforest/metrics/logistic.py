@@ -29,6 +29,7 @@ class LogisticFit:
     converged: bool
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of steps along a direction that is not determined
 def fit_offset_regression(
     offset: FloatArray,
     features: FloatArray,
