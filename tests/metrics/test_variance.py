@@ -61,6 +61,10 @@ def test_of_one_group_no_interval_is_known(k):
     measured = [judged.auc(), judged.log_loss(), judged.brier(), judged.brier_skill()]
     measured += judged.calibration_and_ranking().values()
     assert all(np.isfinite(m.value) and np.isnan([m.low, m.high, m.pvalue]).all() for m in measured)
+    curve = judged.reliability_curve()
+    assert np.isnan([curve.bin_low, curve.bin_high]).all()
+    table = Estimates(y == 0, p[:, 0], groups=np.zeros(300)).threshold_table([0.5], level=0.95)
+    assert np.isnan([*table.intervals.values()]).all()
     tests = judged.tests()
     assert np.isnan([tests.pvalue, *tests.pvalues.values(), *tests.class_pvalues]).all()
 

@@ -242,8 +242,8 @@ def share_interval(
     It is Wilson's, or the exact one of Clopper & Pearson (1934), for the effective number of rows
     (Kish's for weights; with groups Korn & Graubard 1998, Survey Methodology 24, 193-201): that for
     which the binomial variance is that of the share, at most the number of rows, divided by
-    (t / z)². If all outcomes are equal, each group counts as one row. For a single group the
-    interval is [0, 1].
+    (t / z)². If all outcomes are equal, each group counts as one row. For a single group the ends
+    are NaN.
     """
     weight = np.ones(len(outcome)) if weight is None else weight
     share, n, tail = float(weight @ outcome / weight.sum()), effective_rows(weight), (1 + level) / 2
@@ -252,7 +252,7 @@ def share_interval(
         groups = np.unique(groups, return_inverse=True)[1]
         sizes = np.bincount(groups, weights=weight)
         if len(sizes) == 1:
-            return 0.0, 1.0
+            return NAN, NAN
         if 0 < share < 1:
             variance = variance_of_sum(weight / weight.sum() * (outcome - share), groups)
             n = min(n, share * (1 - share) / variance) if variance > 0 else n

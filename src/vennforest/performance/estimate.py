@@ -264,6 +264,8 @@ def estimate_performance(
     lower, upper = _central_interval(np.array(draws), level)
     lower[np.isnan(estimate)] = upper[np.isnan(estimate)] = np.nan
     estimate[np.isnan(lower)] = np.nan
+    # Of few rows draws take few values, and the mean may lie beside the central ones.
+    lower, upper = np.fmin(lower, estimate), np.fmax(upper, estimate)
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
 
 
