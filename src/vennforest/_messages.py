@@ -80,6 +80,11 @@ ARGUMENT = re.compile(r"(y|cv)\b|\w*[_=(]")
 """The name of an argument, or a call, at the beginning of a message."""
 
 
+def counted(n: int, noun: str = "row") -> str:
+    """Return a number of things as text, such as "1 row" and "2,000 rows"."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def as_sentence(text: str) -> str:
     """Return text with one full stop at its end, and a capital unless an argument begins it."""
     first = text[:1] if ARGUMENT.match(text) else text[:1].upper()

@@ -99,3 +99,9 @@ def test_the_difference_of_areas_is_delongs():
     twice = np.repeat(np.arange(120), 2)
     grouped = auc_difference(y[twice], p[twice], q[twice], groups=twice)
     assert grouped.high - grouped.low == pytest.approx(found.high - found.low, rel=0.02)
+
+
+def test_an_area_of_no_right_pair_is_0_with_any_number_of_classes():
+    p = np.where(np.eye(3), 0.0, 0.5)
+    assert auc_interval([0, 1, 2], p).value == 0
+    assert np.isnan(auc_interval([0, 0, 0], p, classes=range(3)).value)

@@ -121,7 +121,7 @@ def test_what_has_no_curve():
     extreme = metrics.reliability_curve([0, 1, 0, 1, 1], [1e-300, 1e-300, 0.4, 0.4, 1 - 1e-16])
     assert np.isfinite(extreme.smooth_share).all() and np.isfinite(extreme.band_high).all()
     one_group = metrics.reliability_curve([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], groups=[1] * 4)
-    assert (one_group.bin_low == 0).all() and (one_group.bin_high == 1).all()
+    assert np.isnan([one_group.bin_low, one_group.bin_high]).all()
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -191,3 +191,15 @@ def test_an_index_above_0_is_rarely_claimed_of_calibrated_groups(size):
         n_claims += index.low > 0
         assert np.isfinite(index.high)
     assert n_claims <= 5 + 3 * (100 * 0.05 * 0.95) ** 0.5
+
+
+@pytest.mark.filterwarnings("error")
+def test_probabilities_next_to_1_and_equal_ones_but_for_rounding_have_no_warning():
+    rng = np.random.default_rng(4)
+    p = 1 - 10 ** rng.uniform(-16, 0, 400)
+    y = rng.random(400) < 0.9
+    distances = calibration_distances(y, p, sample_weight=rng.lognormal(0, 1, 400))
+    assert np.isfinite(list(distances.by_chance.values())).all()
+    p = 0.5 + 1e-16 * rng.integers(-2, 3, 400)
+    assert np.isnan(metrics.calibration_line(y, p).slope.value)
+    assert not len(metrics.reliability_curve(y, p).smooth_estimate)

@@ -50,3 +50,52 @@ def test_the_count_of_weighted_rows_has_one_exact_test():
         assert pvalue == 1 or min(abs(low - 0.1), abs(high - 0.1)) < 1e-9
         tests = calibration_tests(y, p, sample_weight=w, classes=[0, 1])
         assert tests.pvalues == {"count": pytest.approx(pvalue)}
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_of_one_group_no_interval_is_known(k):
+    rng = np.random.default_rng(k)
+    p = rng.dirichlet(np.ones(k), 300)
+    y = (rng.random(300)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    judged = Estimates(y, p, groups=np.zeros(300), classes=range(k))
+    measured = [judged.auc(), judged.log_loss(), judged.brier(), judged.brier_skill()]
+    measured += judged.calibration_and_ranking().values()
+    assert all(np.isfinite(m.value) and np.isnan([m.low, m.high, m.pvalue]).all() for m in measured)
+    curve = judged.reliability_curve()
+    assert np.isnan([curve.bin_low, curve.bin_high]).all()
+    table = Estimates(y == 0, p[:, 0], groups=np.zeros(300)).threshold_table([0.5], level=0.95)
+    assert np.isnan([*table.intervals.values()]).all()
+    tests = judged.tests()
+    assert np.isnan([tests.pvalue, *tests.pvalues.values(), *tests.class_pvalues]).all()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 0.1, 1e6])
+def test_the_scale_of_weights_and_the_order_of_rows_do_not_count(scale):
+    rng = np.random.default_rng(8)
+    for i in range(40):
+        n, order = 60, rng.permutation(60)
+        p, weight = rng.random(n), rng.lognormal(0, 1, n) if i % 2 else np.ones(n)
+        y = rng.random(n) < p if i % 4 else np.ones(n, bool)
+        groups = rng.integers(0, 15, n) if i % 3 else np.arange(n)
+        first = Estimates(y, p, sample_weight=weight, groups=groups, classes=[False, True])
+        options = {"sample_weight": scale * weight[order], "groups": groups[order]}
+        second = Estimates(y[order], p[order], classes=[False, True], **options)
+        values = []
+        for judged in (first, second):
+            line, table = judged.line(), judged.threshold_table([0.5], level=0.95)
+            measures = (line.observed_expected, line.slope, judged.log_loss_skill())
+            numbers = [end for m in measures for end in (m.value, m.low, m.high, m.pvalue)]
+            numbers += [judged.distances().ici.value, judged.tests().pvalue]
+            values.append(np.r_[numbers, np.ravel([*table.intervals.values()])])
+        np.testing.assert_allclose(values[0], values[1], rtol=1e-6, atol=1e-9)
+
+
+def test_rows_without_an_error_do_not_make_the_number_of_events_certain():
+    y = np.array([0, 1] * 50)
+    ratio = Estimates(y, y.astype(float)).observed_expected()
+    assert (ratio.value, ratio.pvalue) == (1, 1)
+    assert ratio.low < 0.85
+    assert ratio.high > 1.15
+    weight = np.random.default_rng(1).lognormal(0, 2, 100)
+    weighted = Estimates(y, y.astype(float), sample_weight=weight).observed_expected()
+    assert np.isnan([weighted.low, weighted.high]).all()

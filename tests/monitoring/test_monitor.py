@@ -254,3 +254,21 @@ def test_examples_that_design_the_bets_are_not_counted_against_the_stream():
     scores = np.random.default_rng(0).random(200)
     monitor = Monitor(random_state=0).fit(scores, scores > 0.5)
     assert (monitor._state["counts"].sum(axis=(-2, -1)) == 160).all()
+
+
+def test_columns_with_the_index_of_the_rows_in_another_order_are_warned_of():
+    rng = np.random.default_rng(6)
+    rows = pd.DataFrame(
+        {"p": rng.random(100), "time": range(100)}, [f"row {i}" for i in range(100)]
+    )
+    y = rows["p"] > rng.random(100)
+    with pytest.warns(UserWarning, match="y has the index of the rows in another order"):
+        monitor = Monitor(random_state=0).fit(rows["p"], y.iloc[::-1])
+    moved = pd.Series(range(100), rows.index[::-1])
+    for arguments in ({"y": y.iloc[::-1]}, {"y": y, "time": moved}, {"y": y, "ids": moved}):
+        with pytest.warns(UserWarning, match="has the index of the rows in another order"):
+            monitor.update(rows["p"], **arguments)
+    X = pd.DataFrame(rng.random((100, 2)), rows.index).set_axis(["a", "b"], axis=1)
+    model = LogisticRegression().fit(X, y)
+    with pytest.warns(UserWarning, match="labels of reference has the index of the rows"):
+        vennforest.estimate_performance(model, X, reference=(X, y.iloc[::-1]))

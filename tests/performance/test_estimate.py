@@ -199,3 +199,12 @@ def test_an_interval_is_the_central_part_of_what_was_drawn():
     draws = np.column_stack([np.arange(101.0), np.full(101, np.nan)])
     draws[0, 1] = 1.0  # of the second measure, too few are defined
     np.testing.assert_allclose(estimate._central_interval(draws, 0.9), [[5, np.nan], [95, np.nan]])
+
+
+def test_an_estimate_for_few_alike_rows_lies_in_its_interval(model):
+    X = problem(60, 3)[0]
+    for rows in (X[:30], np.repeat(X[:1], 40, axis=0), np.repeat(X[X[:, 0].argmax()][None], 30, 0)):
+        for level in (0.05, 0.5):
+            estimated = estimate_performance(model, rows, threshold=0.9, level=level)
+            ends = np.column_stack([estimated.lower, estimated.estimate, estimated.upper])
+            assert (np.diff(ends[np.isfinite(ends[:, 1])]) >= 0).all()

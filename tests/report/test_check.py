@@ -1,6 +1,9 @@
 """Probabilities that exist already: given, or of a fitted model."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -188,9 +191,46 @@ def test_one_class_has_no_gain_over_itself(label, weighted, tmp_path):
         ({"segments": np.zeros(40)}, "segments must be a data frame of 40 rows, got ndarray"),
         ({"follow_up": np.ones(40)}, "follow_up must be a pair of times"),
         ({"y": [], "p": []}, "y must contain at least one label, got none"),
+        ({"final_grades": ["a"] * 40}, "final_grades must be given with grades, got no grades"),
+        ({"time": range(40)}, "time must be given with grades, got no grades"),
+        ({"by": {"a": np.ma.masked_equal([1, 2] * 20, 1)}}, "by of 'a' must have no masked"),
+        ({"sample_weight": [2, 1] * 20, "promises": {"precision": 0.5}}, "^precision must be used"),
+        ({"y": [1] * 40, "classes": [0, 1], "promises": {"precision": 0.5}}, "^precision must be"),
     ],
 )
 def test_arguments_of_another_kind_are_refused_in_a_sentence(options, rule):
     y = [0, 1] * 20
     with pytest.raises(ValueError, match=rule):
         check(**{"y": y, "p": [0.4, 0.6] * 20, **options})
+
+
+@pytest.mark.parametrize(
+    "name", ["y", "p", "groups", "sample_weight", "site", "grades", "segments", "by", "follow_up"]
+)
+def test_columns_with_the_index_of_the_rows_in_another_order_are_warned_of(name):
+    index = pd.Index([f"row {i}" for i in range(80)])
+    columns = pd.DataFrame({"y": [0, 1] * 40, "p": [0.2, 0.9, 0.4, 0.6] * 20, "site": 40 * [*"ab"]})
+    columns = columns.set_index(index)
+    arguments = {"y": columns["y"], "p": {"clinic": columns["p"]}}
+    column = columns[name if name in "yp" else "site"].iloc[::-1]
+    column = {"sample_weight": columns["p"].iloc[::-1], "segments": column.to_frame()}.get(
+        name, column
+    )
+    wrapped = {"by": {"ward": column}, "p": {"clinic": column}}
+    wrapped["follow_up"] = columns["p"].iloc[::-1], 0.1
+    with pytest.warns(UserWarning, match=r"has the index of the rows in another order"):
+        check(**{**arguments, name: wrapped.get(name, column)})
+
+
+def test_a_page_of_one_row_or_group_has_no_nan_and_no_plural(tmp_path):
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(3), 60)
+    y = (rng.random(60)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    for n, weight in ((1, None), (60, None), (60, np.arange(60.0) > 0)):
+        options = {"classes": range(3), "groups": [0] * n, "sample_weight": weight}
+        evaluation = check(y[:n], {"first": p[:n], "second": p[::-1][:n]}, **options)
+        evaluation.to_html(tmp_path / "page.html")
+        page = re.sub(r"<[^>]*>", " ", (tmp_path / "page.html").read_text("utf-8"))
+        text = page + evaluation.to_text() + repr(evaluation.verdict)
+        assert re.findall(r"\bnan\b|\b1 (?:row|group)s\b|interval \)", text) == []
+    assert "Left out: 1 row of weight 0." in evaluation.notes

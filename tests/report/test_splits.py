@@ -40,7 +40,7 @@ def test_folds_need_groups_and_times_that_differ():
 def test_a_row_without_a_group_is_a_group():
     notes = []
     codes = group_codes(["a", None, "a ", "", "01", "1", pd.NA], 7, notes)
-    assert notes == ["3 rows without a group count as a group each."]
+    assert notes == ["A group each: 3 rows without a group."]
     assert codes[0] == codes[2] and len(np.unique(codes)) == 6
     with pytest.raises(ValueError, match="groups must have shape"):
         group_codes(["a"], 2, notes)

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from vennforest._class_columns import are_predictions
 from vennforest._files import refused_as, shown_path, write_text
+from vennforest._messages import counted
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.direction import MIN_STANDARD_ERRORS, ranking_area
@@ -122,7 +123,7 @@ def _print_summary(
     event = ""
     if len(rows.classes) == 2:
         event = f"; the score is that of {str(rows.classes[0 if rows.columns.of_first else 1])!r}"
-    say(f"Calibrated on {rows.n_used:,} rows, {len(counts):,} distinct scores{event}.")
+    say(f"Calibrated on {counted(rows.n_used)}, {counted(len(counts), 'distinct score')}{event}.")
     if counts.error:
         say(
             "Neighbouring scores are put together, which moves at most "

@@ -19,7 +19,7 @@ from vennforest._class_columns import (
     split_entry,
 )
 from vennforest._files import refused_as
-from vennforest._messages import warn
+from vennforest._messages import counted, warn
 from vennforest._shown import OUTPUT_KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
@@ -120,7 +120,7 @@ def _check_options(options: Check) -> list[str]:
     if options.final_grades is not None and options.grades is None:
         raise InputError("--final-grades must be given with --grades, got no --grades")
     if options.grades is not None and options.groups is not None:
-        raise InputError(GRADES_OF_GROUPS)
+        raise InputError(f"--{GRADES_OF_GROUPS}")
     if options.horizon is not None and None in (options.time, options.until):
         raise InputError("--horizon must be used with --time and --until, the dates of each row")
     if options.until is not None and options.horizon is None:
@@ -152,7 +152,7 @@ def _check_columns(options: Check, table: LabelledTable, divided: pd.DataFrame) 
     if not present.any():
         raise InputError(f"the column {columns[0]!r} contains no number in any row with a label")
     if not present.all():
-        table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
+        table.notes.append(f"Left out: {counted(int((~present).sum()))} without a probability.")
     X: Any = table.X[present]
     by_column = dict(zip(columns, p[present].T, strict=True))
     for name, column in by_column.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
-from vennforest._messages import CalibrationWarning, as_sentence, listed
+from vennforest._messages import CalibrationWarning, as_sentence, counted, listed
 from vennforest._validation import FloatArray
 from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
@@ -65,7 +65,7 @@ def run_fit(options: Fit) -> None:
         summary = {"n_rows": len(y), "classes": classes, "notes": notes, "measures": measures}
         print_json({**summary, "seconds": seconds, "model": output})
         return
-    say(f"Trained on {len(y):,} rows and {len(columns.kinds_):,} columns.")
+    say(f"Trained on {counted(len(y))} and {counted(len(columns.kinds_), 'column')}.")
     if hasattr(model, "blend_"):
         say(f"{model.estimator_!r}.")
     say(f"Classes of {table.target!r}: {shares_text(classes, 1)}.")

@@ -15,7 +15,7 @@ import typer
 from pyarrow import csv, parquet
 
 from vennforest._files import is_standard, shown_path, written_whole
-from vennforest._messages import warn
+from vennforest._messages import counted, warn
 from vennforest._validation import check_option
 from vennforest.batch import BatchPredictor, feature_names, kinds_of
 from vennforest.commands.models import numbers_of_labels, open_table, read_model, with_shares
@@ -65,7 +65,8 @@ def write_predictions(
             n_empty += batch["label"].null_count
             progress(n_rows, table.n_rows)
     if n_empty:
-        say(f"Note: {n_empty:,} rows have no score, and empty probabilities.")
+        have = "has" if n_empty == 1 else "have"
+        say(f"Note: {counted(n_empty)} {have} no score, and empty probabilities.")
     differences = predictor.column_differences()
     for difference in differences:
         warn(difference.message)
@@ -78,7 +79,7 @@ def write_predictions(
         names = predictor.schema.names
         print_json({**summary, "output_columns": names, "seconds": seconds, "output": output})
     else:
-        say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
+        say(f"Wrote {output}: {counted(n_rows)} ({seconds:.0f} s)")
     if options.fail_on and differences:
         raise typer.Exit(1)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from vennforest._files import refused_as, shown_path
+from vennforest._messages import counted
 from vennforest._shown import OUTPUT_KINDS
 from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
@@ -99,7 +100,7 @@ def _write_predictions(
     schema = output_schema(carried, classes, kinds, of_label=True)
     with output_table(path, schema, output_format(path), options.escape_formulas) as write:
         write(pa.Table.from_arrays(columns, schema=schema))
-    say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
+    say(f"Wrote {shown_path(path)}: {counted(len(rows))}")
 
 
 def next_commands(evaluation: Evaluation, options: Report) -> list[tuple[str, list[str]]]:

@@ -48,10 +48,15 @@ class EventEstimates(NamedTuple):
 
     @property
     def are_enough(self) -> bool:
-        """Whether intervals are valid: of different weights, if 15 of each outcome are expected."""
+        """Whether intervals are valid: not of one group.
+
+        Of different weights they are if 15 of each outcome are expected.
+        """
         w = self.weight
-        return np.ptp(w) == 0 or all(
-            (w @ p) ** 2 >= MIN_WEIGHTED_UNITS * (w**2 @ p) for p in (self.p, 1 - self.p)
+        is_of_several = self.groups is None or bool(self.groups.any())
+        return is_of_several and (
+            np.ptp(w) == 0
+            or all((w @ p) ** 2 >= MIN_WEIGHTED_UNITS * (w**2 @ p) for p in (self.p, 1 - self.p))
         )
 
     @property
@@ -65,8 +70,10 @@ class EventEstimates(NamedTuple):
         return EventEstimates(self.outcome[rows], self.p[rows], self.weight[rows], groups)
 
     def uncertain(self) -> EventEstimates:
-        """Return the rows whose estimate is neither 0 nor 1."""
-        return self.take((self.p > 0) & (self.p < 1))
+        """Return the rows whose estimate is neither 0 nor 1, with weights of mean 1."""
+        part = self.take((self.p > 0) & (self.p < 1))
+        w = part.weight
+        return part._replace(weight=w / w.mean() if len(w) and np.ptp(w) else np.ones(len(w)))
 
 
 def recoded(groups: IntArray) -> IntArray:
@@ -127,6 +134,7 @@ class ClassEstimates:
                 raise InputError(
                     f"follow_up must be a pair of times (n,) and a horizon, got {shown(follow_up)}"
                 )
+            check_order(p, follow_up=follow_up[0])
             self.codes, followed_share = self._matured(*follow_up)
             self.weight = self.weight * followed_share
         self.groups = encode_groups(groups, p)

@@ -28,15 +28,16 @@ def roc_area(estimates: ClassEstimates, p: FloatArray) -> tuple[float, FloatArra
                 share = (len(codes) - 1) / len(codes)
                 contributions[side] *= (n / (n - 1) * share) ** 0.5 if n > 1 else 0.0
         return value, contributions
-    value, contributions = 0.0, np.zeros(len(codes))
-    for j in np.unique(codes) if len(np.unique(codes)) > 1 else []:
+    observed = np.unique(codes)
+    value, contributions = 0.0 if len(observed) > 1 else np.nan, np.zeros(len(codes))
+    for j in observed if len(observed) > 1 else []:
         in_class = codes == j
         share = weight[in_class].sum() / weight.sum()
         class_area, of_class = _area_of_event(in_class, p[:, j], weight)
         value += share * class_area
         # The shares that weigh the classes are estimated too.
         contributions += share * of_class + class_area * weight * (in_class - share) / weight.sum()
-    return (value if value else float("nan")), contributions
+    return value, contributions
 
 
 def _area_of_event(

@@ -56,7 +56,7 @@ def line_of(event: EventEstimates, level: float) -> CalibrationLine:
     ratio = observed_expected(event, level)
     # Which rows are left out depends on p alone, so it does not bias the regression on p.
     is_inside = (event.p > 0) & (event.p < 1)
-    uncertain = event.take(is_inside)
+    uncertain = event.uncertain()
     certain = len(event.p) - len(uncertain.p)
     if not len(uncertain.p):
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
@@ -82,6 +82,8 @@ def observed_expected(event: EventEstimates, level: float) -> IntervalEstimate:
     expected = float(weight @ p / weight.sum())
     units = event.units
     ratio = ratio_estimate(outcome, p, weight, groups, units, level, null=1.0)
+    if np.abs(outcome - p).max() < 1e-12:  # rows without an error do not make the ratio certain
+        units, ratio = 0.0, IntervalEstimate(ratio.value)
     if units >= MIN_RATIO_UNITS or not event.are_enough or not expected:
         return ratio
     # With independent rows the binomial variance is the largest (Hoeffding 1956).

@@ -62,7 +62,8 @@ class CalibrationTests:
     ----------
     pvalue : float
         The smallest p-value times the number of tests. NaN where no test is valid: if rows
-        correlate within groups, at least ten groups must have the rarer outcome.
+        correlate within groups, at least ten groups must have the rarer outcome; with one group
+        that cannot be known.
     pvalues : dict of str to float
         p-values by test. With two classes: "spiegelhalter", "kuiper", and with groups "line", of
         intercept 0 and slope 1; or "count", of the exact binomial test of the number of events
@@ -122,7 +123,8 @@ def _event_pvalues(event: EventEstimates, rows: Any) -> dict[str, float]:
     (outcome, p, weight, groups), correlation = event.take(rows), 0.0
     if groups is not None and event.groups is not None:
         correlation = intragroup_correlation(event.outcome, event.p, event.groups)
-        if correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS:
+        are_few = correlation > 0 and event_groups(outcome, groups) < MIN_EVENT_GROUPS
+        if are_few or not event.groups.any():  # one group does not say how its rows correlate
             return dict.fromkeys(GROUPED_TESTS, float("nan"))
     n, expected = effective_rows(weight), float(weight @ p / weight.sum())
     if correlation == 0 and n * min(expected, 1 - expected) < MIN_EXPECTED:

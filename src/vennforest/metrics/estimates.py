@@ -128,10 +128,10 @@ class Estimates(ClassEstimates):
     -----
     Measures with an interval are `IntervalEstimate`: value, ends, standard error and p-value.
     Intervals are Student's, for one degree of freedom less than there are rows, or groups, of the
-    rarer outcome; where no interval is valid its ends are NaN, as with different weights if fewer
-    than 15 effective rows or groups of a class are expected. Ends beyond the possible values are
-    clipped. Intervals are conditional on the fitted model: they ignore the variation of training
-    sets.
+    rarer outcome; where no interval is valid its ends are NaN, as with one group, and with
+    different weights if fewer than 15 effective rows or groups of a class are expected. Ends beyond
+    the possible values are clipped. Intervals are conditional on the fitted model: they ignore the
+    variation of training sets.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class Estimates(ClassEstimates):
         largest = np.bincount(self.codes, minlength=len(self.labels)).argmax()
         in_class = self.codes == (largest if self.positive is None else self.positive)
         counts = [observations(self.weight, self.groups, side) for side in (in_class, ~in_class)]
-        is_valid = self.units > 0 or np.ptp(self.weight) == 0
+        is_valid = self.units > 0 or (np.ptp(self.weight) == 0 and self.main.are_enough)
         units = min(counts) if is_valid else 0.0
         if versus is not None:
             rival, of_rival = roc_area(self, self.versus(versus))
@@ -245,7 +245,7 @@ class Estimates(ClassEstimates):
         check_inside(level, "level")
         if versus is None:
             shares = np.bincount(self.codes, weights=self.weight, minlength=self.p.shape[1])
-            rival = np.broadcast_to(shares / self.weight.sum(), self.p.shape)
+            rival = np.broadcast_to(shares / shares.sum(), self.p.shape)  # of one class exactly 1
         else:
             rival = self.versus(versus)
         # The shares are estimated too, but they minimise the loss: its derivative is 0 there.

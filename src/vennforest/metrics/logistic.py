@@ -29,6 +29,7 @@ class LogisticFit:
     converged: bool
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of steps along a direction that is not determined
 def fit_offset_regression(
     offset: FloatArray,
     features: FloatArray,
@@ -93,7 +94,8 @@ def is_separated(x: FloatArray, outcome: FloatArray) -> bool:
     first, second = x[outcome == 0], x[outcome == 1]
     if not len(first) or not len(second):
         return True
-    return bool(first.max() <= second.min() or second.max() <= first.min())
+    is_constant = np.ptp(x) <= 1e-12 * max(1.0, np.abs(x).max())  # but for rounding
+    return bool(is_constant or first.max() <= second.min() or second.max() <= first.min())
 
 
 def _hessian(features: FloatArray, q: FloatArray, weight: FloatArray) -> FloatArray:

@@ -126,7 +126,7 @@ def distances_of(
     distinct, rank = np.unique(p, return_inverse=True)
     cell = rank * min(len(distinct), MAX_SAMPLE_CELLS) // len(distinct)
     share = np.bincount(cell, weights=weight).astype(np.float64)
-    of_cell = np.bincount(cell, weights=weight * p) / share
+    of_cell = (np.bincount(cell, weights=weight * p) / share).clip(p.min(), p.max())  # rounding
     features = spline_features(logit(of_cell), knots)
     rng = np.random.default_rng(random_state)
     n_draws = max(n_draws, round(10 / (1 - level)))

@@ -108,11 +108,12 @@ def interval_estimate(
 
     The interval is symmetric on the scale. There is none without units or variance.
     """
+    size = float(np.linalg.norm(contributions))
     if groups is not None:
         contributions = sum_by_group(contributions[:, None], groups)[:, 0]
     error = variance_of_sum(contributions) ** 0.5
     forward, back, derivative = SCALES[scale]
-    if error <= 1e-13 * max(1.0, abs(value)) and value == null:  # of equal predictions
+    if size <= 1e-13 * max(1.0, abs(value)) and value == null:  # of equal predictions
         estimate = IntervalEstimate(value, value, value, 0.0, 1.0)
     elif units < 1 or not error > 1e-9 * abs(value) or not math.isfinite(error):
         estimate = IntervalEstimate(value)
@@ -211,7 +212,8 @@ def coefficient_covariance(
     scores = X * (weight * residual)[:, None]
     total = (X * (weight * information)[:, None]).T @ X
     if not np.trace(total) > MIN_INFORMATION:
-        return np.full((d, d), np.nan), scores
+        n_units = n if groups is None else len(np.unique(groups))
+        return np.full((d, d), np.nan), np.full((n_units, d), np.nan)
     if groups is None and (weight == 1).all():
         covariance = np.asarray(np.linalg.pinv(total, hermitian=True), np.float64)
         return covariance, np.asarray(scores @ covariance, np.float64)
@@ -240,17 +242,17 @@ def share_interval(
     It is Wilson's, or the exact one of Clopper & Pearson (1934), for the effective number of rows
     (Kish's for weights; with groups Korn & Graubard 1998, Survey Methodology 24, 193-201): that for
     which the binomial variance is that of the share, at most the number of rows, divided by
-    (t / z)². If all outcomes are equal, each group counts as one row. For a single group the
-    interval is [0, 1].
+    (t / z)². If all outcomes are equal, each group counts as one row. For a single group the ends
+    are NaN.
     """
     weight = np.ones(len(outcome)) if weight is None else weight
     share, n, tail = float(weight @ outcome / weight.sum()), effective_rows(weight), (1 + level) / 2
-    z = float(ndtri(tail))
+    share, z = 1.0 if outcome.all() else share, float(ndtri(tail))  # sums of weights are rounded
     if groups is not None:
         groups = np.unique(groups, return_inverse=True)[1]
         sizes = np.bincount(groups, weights=weight)
         if len(sizes) == 1:
-            return 0.0, 1.0
+            return NAN, NAN
         if 0 < share < 1:
             variance = variance_of_sum(weight / weight.sum() * (outcome - share), groups)
             n = min(n, share * (1 - share) / variance) if variance > 0 else n
@@ -272,7 +274,7 @@ def share_pvalue(outcome: FloatArray, weight: FloatArray, expected: float) -> fl
 
     It is below 1 - level where the exact interval of `share_interval` excludes the expected share.
     """
-    n = effective_rows(weight)
+    n, expected = effective_rows(weight), min(expected, 1.0)  # it is rounded
     events = n * float(weight @ outcome / weight.sum())
     tails = [
         float(betainc(count, n - count + 1, share)) if count > 0 else 1.0

@@ -22,6 +22,7 @@ from vennforest._validation import (
     check_inside,
     check_number,
     check_option,
+    check_order,
     count_rows,
     encode_labels,
     is_missing,
@@ -176,6 +177,7 @@ class Monitor(BaseEstimator):
         check_inside(self.alpha, "alpha")
         if (X is None) != (y is None):
             raise InputError("X and y must be given together")
+        check_order(X, y=y)
         if X is None and self.model is None:
             raise InputError("X and y must be given without a model: scores and their labels")
         if y is None:
@@ -293,6 +295,7 @@ class Monitor(BaseEstimator):
             If rows are repeated, wait for labels, or were used to fit the model.
         """
         check_is_fitted(self, "classes_")
+        check_order(X, y=y, time=time, ids=ids)
         scores, hashes = self._scores_and_hashes(X, self.classes_)
         n = len(scores)
         if (y is None) == (self._watch == "labels"):

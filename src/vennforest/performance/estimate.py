@@ -22,6 +22,7 @@ from vennforest._validation import (
     IntArray,
     check_inside,
     check_option,
+    check_order,
     class_index,
     count_rows,
     encode_labels,
@@ -264,6 +265,8 @@ def estimate_performance(
     lower, upper = _central_interval(np.array(draws), level)
     lower[np.isnan(estimate)] = upper[np.isnan(estimate)] = np.nan
     estimate[np.isnan(lower)] = np.nan
+    # Of few rows draws take few values, and the mean may lie beside the central ones.
+    lower, upper = np.fmin(lower, estimate), np.fmax(upper, estimate)
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
 
 
@@ -294,6 +297,7 @@ def _reference_examples(model: Any, reference: Any) -> Examples:
     """
     is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
+        check_order(reference[0], **{"labels of reference": reference[1]})
         X = _as_table(reference[0])
         codes = encode_labels(reference[1], model.classes_, count_rows(X))[0]
         if not is_own or not are_of_fit(model, codes):

@@ -216,8 +216,8 @@ class ReliabilityDisplay:
         ends = first.estimate[np.searchsorted(rank, rank[-1] * np.array([0.01, 0.99]))]
         values = np.concatenate([values, first.bin_low, first.bin_high, ends])
         ends = np.array(AXIS_ENDS)
-        high = ends[np.searchsorted(ends, min(values.max(), 1.0))]
-        return 1 - ends[np.searchsorted(ends, min(1 - values.min(), 1.0))], high
+        high = ends[np.searchsorted(ends, min(np.nanmax(values), 1.0))]
+        return 1 - ends[np.searchsorted(ends, min(1 - np.nanmin(values), 1.0))], high
 
     def _draw_curves(self, lowest: float, has_band: bool) -> None:
         """Draw lines and dots of all methods, and the intervals and the band of the first."""

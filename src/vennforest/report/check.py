@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._class_columns import class_probabilities
-from vennforest._messages import shown
+from vennforest._messages import counted, shown
 from vennforest._validation import InputError, encode_labels, text_of_label
 from vennforest.calibrators.direction import warn_of_confidence
 from vennforest.classifier import CalibratedClassifier
@@ -131,10 +131,15 @@ def check(
             positive = labels.tolist()[int(prior[1] <= prior[0])]
         elif texts in LABELS_OF_EVENTS:
             positive = labels.tolist()[1]
-    rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     frame = as_pandas(X) if is_model and names_of_columns(X) is not None else None
     full_question = Question(name=name, positive=positive, predictors=frame, **question)
-    full_question.check(labels, len(codes))
+    aligned = {"groups": groups, "sample_weight": sample_weight}
+    if isinstance(follow_up, tuple | list) and follow_up:
+        aligned["follow_up"] = follow_up[0]
+    models = p if isinstance(p, Mapping) else {} if is_model else {UNNAMED_PREDICTIONS: p}
+    aligned |= {f"p of {str(key)!r}": values for key, values in models.items()}
+    full_question.check(labels, len(codes), X if is_model else y, y=y, **aligned)
+    rows, groups = np.arange(len(codes)), group_codes(groups, len(codes), remarks)
     predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups)
     if sample_weight is not None or follow_up is not None:
         predictions = _weighted(
@@ -161,8 +166,8 @@ def _weighted(
     rows = np.flatnonzero(judged.is_counted)
     if len(rows) < len(predictions.codes):
         n_left_out = len(predictions.codes) - len(rows)
-        reason = "have weight 0" if follow_up is None else "were lost before the horizon"
-        notes.append(f"{n_left_out:,} rows {reason} and are left out.")
+        reason = "of weight 0" if follow_up is None else "that were lost before the horizon"
+        notes.append(f"Left out: {counted(n_left_out)} {reason}.")
     if follow_up is not None:
         notes.append(
             f"Events count that came within {follow_up[1]:g} of entry. Rows that were followed so "

@@ -172,7 +172,8 @@ def evaluate(
     )
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
-    question.check(np.unique(label_vector(y).astype(str)), count_rows(X))
+    aligned = {"y": y, "groups": groups, "sample_weight": sample_weight}
+    question.check(np.unique(label_vector(y).astype(str)), count_rows(X), X, **aligned)
     named = partial(make_estimator, n_trees=n_trees, seed=random_state, n_jobs=n_jobs)
     classifier = named(estimator) if is_named else estimator
     if is_table:

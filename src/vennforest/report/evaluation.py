@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._files import write_text, written_whole
+from vennforest._messages import counted
 from vennforest._program import __version__
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
@@ -115,7 +116,7 @@ class Evaluation:
         """Return the verdict and the main measures of all methods."""
         columns = ["name", "log_loss", "brier", "auc", "calibration_error", "pvalue"]
         table = self.methods[columns].to_string(index=False, float_format="%.4f")
-        counts = f"{self.findings.rows:,} rows, {len(self.classes)} classes"
+        counts = f"{counted(self.findings.rows)}, {len(self.classes)} classes"
         return f"{self.findings.name}: {counts}\n{self.verdict.sentence}\n\n{table}"
 
     def _repr_html_(self) -> str:

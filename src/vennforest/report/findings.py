@@ -20,6 +20,7 @@ from vennforest._validation import (
     InputError,
     check_inside,
     check_option,
+    check_order,
     is_frame,
     numbers_of,
     refuse_masked,
@@ -62,7 +63,7 @@ WEAK_RANKING = 0.1
 """Smallest excess of the AUC over 0.5 that a table should be able to detect."""
 
 UNWEIGHTED = (
-    "must be used without weights and without a horizon: they count rows as one observation each"
+    "must be used without weights and without a horizon, since rows count as one observation each"
 )
 
 DEFINITIONS = Path(__file__).with_name("templates") / "definitions.json"
@@ -124,8 +125,11 @@ class Question:
     updates: bool = False
     predictors: pd.DataFrame | None = None
 
-    def check(self, classes: NDArray[Any], n: int) -> None:
-        """Raise an error unless ``positive`` is one of two classes, and the others are as above."""
+    def check(self, classes: NDArray[Any], n: int, rows: Any, **aligned: Any) -> None:
+        """Raise an error unless ``positive`` is one of two classes, and the others are as above.
+
+        Warn if they, or others that are ``aligned``, have the index of ``rows`` in another order.
+        """
         labels = [str(label) for label in classes]
         if self.positive is not None and str(self.positive) not in labels:
             raise not_one_of("positive", labels, str(self.positive))
@@ -150,6 +154,9 @@ class Question:
         for name, target in (self.promises or {}).items():
             check_option(name, sections.PROMISES, "promises")
             check_inside(target, name)
+        for name in ("final_grades", "reference", "time"):
+            if getattr(self, name) is not None and self.grades is None:
+                raise InputError(f"{name} must be given with grades, got no grades")
         X = self.segments
         if X is not None and not (is_frame(X) and len(X) == n):
             raise InputError(f"segments must be a data frame of {n} rows, got {shown(X)}")
@@ -159,6 +166,7 @@ class Question:
         for name, values in columns:
             if (shape := np.shape(values)) != (n,):
                 raise InputError(f"{name} must have shape ({n},), got {shape}")
+        check_order(rows, **{**dict(columns), "segments": X, **aligned})
 
     def with_positive(self, predictions: Predictions) -> Predictions:
         """Return predictions with the positive one of two classes, by default the rarer one."""
@@ -534,6 +542,7 @@ def _sections(
     if predictions.weight is not None:
         for name in ("promises", "grades", "segments"):
             if getattr(question, name) is not None and len(getattr(question, name)):
+                name = " and ".join(question.promises or ()) if name == "promises" else name
                 raise InputError(f"{name} {UNWEIGHTED}")
     best, rows = predictions.estimates[method], predictions.rows
     answers, site = {}, None

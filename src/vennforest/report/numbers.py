@@ -71,10 +71,11 @@ def signed(share: float) -> str:
 
 
 def with_margin(mean: float, margin: float) -> str:
-    """Return a mean ± margin as text, with two significant digits of the margin."""
+    """Return a mean ± margin as text, with two significant digits of the margin, if it is known."""
     sizes = [_significant(size) for size in (margin, abs(mean) / 10) if 0 < size < math.inf]
     decimals = min(2 * MAX_DECIMALS, min(sizes, default=0))
-    return f"{abs(mean):.{decimals}f} ± {margin:.{decimals}f}"
+    text = f"{abs(mean):.{decimals}f}"
+    return text if math.isnan(margin) else f"{text} ± {margin:.{decimals}f}"
 
 
 def amounts(values: Iterable[float], gap: float = 0.0) -> list[str]:
@@ -130,11 +131,6 @@ def short_percent(share: float) -> str:
 def whole(value: float) -> str:
     """Return a number without decimals."""
     return f"{value:,.0f}"
-
-
-def rows(n: int) -> str:
-    """Return a number of rows as text."""
-    return f"{n:,} row{'' if n == 1 else 's'}"
 
 
 def _significant(size: float) -> int:

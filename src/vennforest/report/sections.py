@@ -43,7 +43,7 @@ MAX_DESCRIBED_PARTS, MAX_DESCRIBED_PREDICTORS, MAX_DESCRIBED_VALUES = 6, 100, 4
 """Most classes, or sites, by which predictors are described, predictors, and values of each."""
 
 GRADES_OF_GROUPS = (
-    "--grades must be used without --groups: its tests are of independent rows, so give one row of "
+    "grades must be used without groups: their tests are of independent rows, so give one row of "
     "each group, such as one date of each customer"
 )
 
@@ -79,7 +79,8 @@ def promised_thresholds(
     j, groups = predictions.positive, predictions.groups
     if (n_classes := len(np.unique(predictions.codes))) != 2 or j is None:
         raise InputError(
-            f"promises must be of rows of two classes, got {n_classes}: leave them out"
+            f"{' and '.join(targets)} must be promised for rows of two classes, got {n_classes}: "
+            "leave promises out"
         )
     p, y = estimates.p[:, j], predictions.codes == j
     reasons = []
@@ -137,7 +138,7 @@ def tested_grades(
     """Test each grade (n,), and how far the shares of grades are from those of a reference."""
     event = predictions.event(estimates)
     if predictions.label is None:
-        raise InputError(f"--grades must be used with two classes, got {len(predictions.classes)}")
+        raise InputError(f"grades must be used with two classes, got {len(predictions.classes)}")
     if predictions.groups is not None:
         raise InputError(GRADES_OF_GROUPS)
     frame = grades(event.outcome, event.p, grade).rename_axis("Grade")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import fisher_exact
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from vennforest._messages import as_sentence, listed
+from vennforest._messages import as_sentence, counted, listed
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -142,7 +142,7 @@ def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray 
     names = group_names(groups)
     missing = is_missing(names)
     if missing.any():
-        notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
+        notes.append(f"A group each: {counted(int(missing.sum()))} without a group.")
     # A blank before the number: no group is called so.
     names[missing] = [f" {row}" for row in np.flatnonzero(missing)]
     return encode_groups(np.unique(names.astype(str), return_inverse=True)[1], np.empty(n))

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._class_columns import class_probabilities
 from vennforest._files import one_line
-from vennforest._messages import as_sentence
+from vennforest._messages import as_sentence, counted
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing.audit import find_faults
 from vennforest.classifier import CalibratedClassifier
@@ -76,7 +76,7 @@ def cross_validate(
     )
     if not has_place.all():
         noun = "time" if design.kind == "time" else "site"
-        notes.append(f"{int((~has_place).sum()):,} rows have no {noun} and are left out.")
+        notes.append(f"Left out: {counted(int((~has_place).sum()))} without a {noun}.")
     if weight is not None:
         if (weight == 0).any():
             raise InputError("sample_weight must be above 0, got 0: leave these rows out")

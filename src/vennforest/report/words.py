@@ -8,7 +8,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from vennforest._messages import as_sentence, needed
+from vennforest._messages import as_sentence, counted, needed
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.dependence import MIN_EVENT_GROUPS
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE
@@ -58,6 +58,7 @@ def lines(text: str) -> list[str]:
 
 FILTERS = {
     **{name: form for name, form in vars(numbers).items() if isinstance(form, FunctionType)},
+    "counted": counted,
     "clauses": lambda text: "; ".join(lines(text)),
     "first_paragraph": lambda text: paragraphs(text)[0],
     "interval": interval,
@@ -65,6 +66,7 @@ FILTERS = {
     "items": lambda text, n=None: joined(lines(text), n),
     "joined": joined,
     "quoted": repr,
+    "rows": counted,
     "sentence": as_sentence,
     "skill_over": lambda loss, base: 1 - loss / base if base else math.nan,
     "ways": ways,

@@ -339,7 +339,8 @@ class UpdateRows:
         rows, weight = {}, np.ones(len(self.codes))
         units = units_of((self.codes == self.codes.max()).astype(float), weight, self.groups)
         for choice, loss in losses.items():
-            difference = losses["keep"] - loss
+            with np.errstate(invalid="ignore"):  # both infinite
+                difference = losses["keep"] - loss
             gain = mean_estimate(difference, weight, self.groups, units, null=0.0)
             rows[choice] = (loss.mean(), gain.value, gain.low, gain.high)
         names = ["log_loss", "gain", "gain_low", "gain_high"]
