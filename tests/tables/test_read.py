@@ -92,13 +92,18 @@ def test_a_column_is_the_same_in_every_format(tmp_path_factory, cells, filled, m
     files = [folder / name for name in ("t.csv", "t.parquet", "v.parquet")]
     tables = [frame, *(read_table(file, (), missing) for file in files)]
     columns = TableColumns(missing=missing)
-    learnt = [clone(columns).fit(table) for table in [*tables, pl.from_pandas(frame)]]
-    assert len({str((one.kinds_, one.formats_)) for one in learnt}) == 1
-    try:
-        read = [learnt[0].transform(table) for table in tables]
-    except InputError as error:
-        assert "must contain numbers up to" in str(error)
+    learnt, refused = [], 0
+    for table in [*tables, pl.from_pandas(frame)]:
+        try:
+            learnt.append(clone(columns).fit(table))
+        except InputError as error:
+            assert "must contain numbers up to" in str(error)
+            refused += 1
+    assert refused in (0, 5)
+    if refused:
         return
+    assert len({str((one.kinds_, one.formats_)) for one in learnt}) == 1
+    read = [learnt[0].transform(table) for table in tables]
     for other in read[1:]:
         pd.testing.assert_series_equal(read[0]["c"].map(_stripped), other["c"].map(_stripped))
 
