@@ -74,7 +74,7 @@ ODD_CALLS = {
     "a number for p": (lambda: auc_difference(Y, 0.5, P), r"p must have shape \(n,\)"),
     "no labels of grades": (lambda: grades(None, P, Y), "y must be given"),
     "labels by a generator": (lambda: segments(P[:, None], (c for c in Y), P), "y must have shape"),
-    "masked scores of a monitor": (lambda: watched(MASKED, Y), "scores must have no masked"),
+    "masked scores of a monitor": (lambda: watched(MASKED, Y), "rows must have no masked"),
     "masked labels of a monitor": (lambda: watched(P, np.ma.array(Y, mask=P < 0.1)), "y must have"),
     "a missing nullable group": (
         lambda: auc_interval(Y, P, groups=pd.Series(np.arange(40), dtype="Int64").mask(P < 0.1)),
