@@ -393,3 +393,37 @@ def test_a_model_reads_the_decimal_commas_it_was_trained_on(tmp_path, monkeypatc
     assert run("fit", "t", "-t", "y", "-o", "m.skops", "--keep", "point", *fast, *form) == 0
     assert read_header("m.skops")["columns"] == {"x": "number", "point": "text"}
     assert run("predict", "m.skops", "t", "-o", "p.csv", *form) == 0
+
+
+def test_a_decimal_sign_given_to_fit_is_that_of_later_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({
+        "x": [f"{v:.2f}" for v in rng.normal(size=60)],
+        "size": [f"{v:.3f}".replace(".", ",") for v in rng.random(60)],
+        "y": ["no", "yes"] * 30,
+    })  # fmt: skip
+    table.to_csv("t", sep=";", index=False)
+    fast = ["--estimator", "logistic", "--method", "platt", "--keep", "size"]
+    assert run("fit", "t", "-t", "y", "-o", "m.skops", "--decimal", ".", *fast) == 0
+    assert read_header("m.skops")["columns"] == {"x": "number", "size": "text"}
+    assert run("predict", "m.skops", "t", "-o", "p.csv") == 0
+    assert run("check", "m.skops", "t", "-t", "y", "-o", "c.html", "--quiet") == 0
+
+
+@pytest.mark.parametrize("command", ["predict", "check", "watch"])
+def test_a_point_among_the_decimal_commas_of_a_model_is_refused(
+    tmp_path, monkeypatch, capsys, command
+):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = [f"{v:.2f}".replace(".", ",") for v in rng.normal(size=60)]
+    z = [f"{v:.1f}".replace(".", ",") for v in rng.normal(size=60)]
+    table = pd.DataFrame({"x": x, "z": z, "y": ["no", "yes"] * 30})
+    table.to_csv("t.csv", sep=";", index=False)
+    fast = ["--estimator", "logistic", "--method", "platt", "--keep", "x", "--keep", "z"]
+    assert run("fit", "t.csv", "-t", "y", "-o", "m.skops", *fast) == 0
+    table.assign(x=table["x"].str.replace(",", ".")).to_csv("points.csv", sep=";", index=False)
+    target = [] if command == "predict" else ["-t", "y"]
+    assert run(command, "m.skops", "points.csv", "-o", f"{command}.csv", *target) == 2
+    assert "column 'x' must contain numbers" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def _labelled_table(options: Fit) -> tuple[LabelledTable, dict[str, Any], str | 
     codes = group_codes(values.get(options.groups or ""), len(table.y), table.notes)
     weight = None if options.weight is None else weights_in(values, options.weight)
     fit_options = {"groups": codes, "sample_weight": weight}
-    return table, fit_options, file.decimal if file and file.decimal_is_detected else None
+    return table, fit_options, file.decimal if file and file.has_semicolons else None
 
 
 def _fit(

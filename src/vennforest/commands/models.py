@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from vennforest import persistence
@@ -34,7 +35,7 @@ from vennforest.export.json_form import columns_in_document
 from vennforest.scores import is_outside, read_scores
 from vennforest.sources.training_columns import ColumnDifference, TrainingColumns, differences_of
 from vennforest.tables.open import TableFile, TableFormat
-from vennforest.tables.read import CellColumn
+from vennforest.tables.read import CellColumn, with_decimal_point
 from vennforest.tables.schema import check_names, find_name, read_types, texts_of
 from vennforest.tables.target import typed_labels
 
@@ -96,7 +97,7 @@ def read_rows(
     """
     table = table_columns(model)
     types = {} if options.types is None else read_types(options.types)
-    texts, markers, trained = [*as_text, *texts_of(types)], [], {}
+    texts, markers, trained, numbers = [*as_text, *texts_of(types)], [], {}, []
     if table is not None:
         numbers, trained = number_columns(model, table), table.as_types()
         texts += [name for name in trained if name not in numbers]
@@ -109,6 +110,10 @@ def read_rows(
             )
     file = open_table(path, model, options.form)
     frame = file.read([name for name in texts if name is not None], markers)
+    for name in numbers if file.decimal == "," else ():
+        if name in frame and frame[name].dtype.kind == "O":  # refused as by predict
+            cells = pa.array(frame[name], pa.string(), from_pandas=True)
+            frame[name] = with_decimal_point(cells).to_pandas()
     options.row_counts[path] = len(frame)
     dates = {name: kind for name, kind in trained.items() if kind.startswith("date")}
     return file, frame, dates | types

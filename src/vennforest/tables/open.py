@@ -149,6 +149,7 @@ class TableFile:
             self.n_rows: int | None = None if is_csv else self._source.count_rows()
         self.decimal: str = self._source.decimal if is_csv else form.decimal or "."
         self.decimal_is_detected = is_csv and self._source.is_detected
+        self.has_semicolons = is_csv and self._source.has_semicolons
         self.is_text = is_csv or self.decimal == ","  # numbers of other formats may be text too
         self.schema: pa.Schema = self._source.schema
         # With threads pyarrow crashes where a reader of an Arrow file stops early.
@@ -429,7 +430,8 @@ class TextTable:
         names = names if self._has_header else numbered_names(len(names))
         self.schema = pa.schema([(name, pa.string()) for name in names])
         self.in_doubt: list[str] = []
-        self.is_detected = form.decimal is None and self._delimiter == ";"
+        self.has_semicolons = self._delimiter == ";"  # where the sign may be either
+        self.is_detected = form.decimal is None and self.has_semicolons
         self.decimal = form.decimal or ("," if self.is_detected and self._has_commas() else ".")
 
     def _has_commas(self) -> bool:
