@@ -104,7 +104,7 @@ def test_tables_without_a_fault_raise_an_alarm_in_five_of_a_hundred(n_group):
         groups = None if n_group == 1 else np.arange(400) // n_group
         frame = segments(X, uniform < p, p, groups=groups, n_draws=99, random_state=number)
         alarms += frame["pvalue"].iloc[0] <= 0.05
-    assert alarms <= binom.ppf(1 - 1e-4, 1000, 0.05), seed
+    assert alarms <= binom.ppf(1 - 1e-6, 1000, 0.05), seed
 
 
 def test_large_numbers_are_named_in_full():
