@@ -424,6 +424,13 @@ def test_a_point_among_the_decimal_commas_of_a_model_is_refused(
     fast = ["--estimator", "logistic", "--method", "platt", "--keep", "x", "--keep", "z"]
     assert run("fit", "t.csv", "-t", "y", "-o", "m.skops", *fast) == 0
     table.assign(x=table["x"].str.replace(",", ".")).to_csv("points.csv", sep=";", index=False)
+    # Numbers that have their type are taken as they are.
+    decimals = [Decimal(cell.replace(",", ".")) for cell in x]
+    typed = pa.table({"x": pa.array(decimals), "z": z, "y": table["y"]})
+    pq.write_table(typed, "typed.parquet")
     target = [] if command == "predict" else ["-t", "y"]
+    if command != "watch":  # which refuses rows of training
+        words = ["typed.parquet", "-o", f"{command}.csv", "--decimal", ",", *target]
+        assert run(command, "m.skops", *words) == 0
     assert run(command, "m.skops", "points.csv", "-o", f"{command}.csv", *target) == 2
     assert "column 'x' must contain numbers" in capsys.readouterr().err

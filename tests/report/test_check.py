@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -234,3 +236,13 @@ def test_a_page_of_one_row_or_group_has_no_nan_and_no_plural(tmp_path):
         text = page + evaluation.to_text() + repr(evaluation.verdict)
         assert re.findall(r"\bnan\b|\b1 (?:row|group)s\b|interval \)", text) == []
     assert "Left out: 1 row of weight 0." in evaluation.notes
+
+
+def test_segments_are_those_of_tables_of_every_library():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 2, 200), rng.random(200)
+    frame = pd.DataFrame({"age": rng.random(200), "ward": rng.choice(["a", "b"], 200)})
+    expected = check(y, p, segments=frame).sections["segments"].frame
+    for table in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        actual = check(y, p, segments=table).sections["segments"].frame
+        pd.testing.assert_frame_equal(actual, expected)

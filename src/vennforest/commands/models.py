@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from pandas.api.types import infer_dtype
 
 from vennforest import persistence
 from vennforest._class_columns import (
@@ -111,7 +112,7 @@ def read_rows(
     file = open_table(path, model, options.form)
     frame = file.read([name for name in texts if name is not None], markers)
     for name in numbers if file.decimal == "," else ():
-        if name in frame and frame[name].dtype.kind == "O":  # refused as by predict
+        if name in frame and infer_dtype(frame[name]) == "string":  # refused as by predict
             cells = pa.array(frame[name], pa.string(), from_pandas=True)
             frame[name] = with_decimal_point(cells).to_pandas()
     options.row_counts[path] = len(frame)

@@ -21,6 +21,7 @@ from vennforest._validation import (
     check_inside,
     check_option,
     check_order,
+    is_arrow,
     is_frame,
     numbers_of,
     refuse_masked,
@@ -42,6 +43,7 @@ from vennforest.report.measures import (
     rows_for_precision,
 )
 from vennforest.report.sections import Section
+from vennforest.tables.schema import as_pandas
 from vennforest.validation.comparison import comparable
 from vennforest.validation.grades import grade_names
 
@@ -120,7 +122,7 @@ class Question:
     final_grades: ArrayLike | None = None
     reference: ArrayLike | None = None
     time: ArrayLike | None = None
-    segments: pd.DataFrame | None = None
+    segments: Any = None
     promises: Mapping[str, float] | None = None
     updates: bool = False
     predictors: pd.DataFrame | None = None
@@ -158,7 +160,7 @@ class Question:
             if getattr(self, name) is not None and self.grades is None:
                 raise InputError(f"{name} must be given with grades, got no grades")
         X = self.segments
-        if X is not None and not (is_frame(X) and len(X) == n):
+        if X is not None and not ((is_frame(X) or is_arrow(X)) and len(X) == n):
             raise InputError(f"segments must be a data frame of {n} rows, got {shown(X)}")
         names = ("site", "grades", "final_grades", "time")
         columns = [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
@@ -568,7 +570,7 @@ def _sections(
             )
             answers["history"] = sections.grade_history(predictions, best, grade, periods)
     if question.segments is not None:
-        X = question.segments.take(rows)
+        X = as_pandas(question.segments).take(rows)
         answers["segments"] = sections.searched_segments(
             predictions, best, X, question.random_state
         )
